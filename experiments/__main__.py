@@ -1,8 +1,8 @@
 """python -m experiments list | settings NAME | run NAME --out DIR [--preset P] [--set KEY=VALUE] [--resume] | plot NAME --out DIR |
 check NAME [--out DIR] [--seed S].
 
-NAME is one of the list, or an experiment of your own: MODULE:NAME or FILE.py. A run of several processes: the same command in
-each, with --distributed.
+NAME is one of the list, or an experiment of your own: MODULE:NAME or FILE.py. For a run of several processes, give the same command
+in each, with --distributed.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from experiments import checking, cluster, runner
 from experiments.refusals import Refused, refusing
 
 LOST = 3  # exit status of a process that lost the others
-STOPPED = 130  # of one that was interrupted, as shells have it
+STOPPED = 130  # exit status of one that was interrupted, as in shells
 GO_ON = "what is recorded in {} is whole: go on with --resume"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Entry point; what is refused, what the disk refuses and Ctrl-C end with one line; errors of the program with their traceback."""
+    """Entry point; refusals, errors of the disk and Ctrl-C end with one line; errors of the program end with their traceback."""
     options = _parser().parse_args(arguments)
     try:
         if options.command == "list":
@@ -85,7 +85,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    """0 if the figure still says what the code says, 1 if not."""
+    """The exit status: 0 if the figure still agrees with the code, 1 if not."""
     dpjax.enable_cache()
     seed = secrets.randbits(32) if options.seed is None else options.seed
     with refusing():

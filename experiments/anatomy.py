@@ -1,4 +1,4 @@
-"""Everything that one run of RecConcave looks at and chooses."""
+"""Everything that one run of RecConcave computes and chooses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What titles and labels say of the settings in force: nothing that a setting decides is written into a picture's code."""
+"""What titles and labels say about the settings in force: nothing that a setting decides is hard-coded in a picture."""
 
 import math
 import re
@@ -7,7 +7,7 @@ from typing import Any
 
 from dpjax.core import show
 
-# For a reader, what tables, settings and `dpjax.choose` call by a short name.
+# Full names, for a reader, of what tables, settings and `dpjax.choose` call by a short name.
 WORDS = {
     "2^log* optimiser": "$2^{\\log^*}$ optimiser",
     "ERM": "ERM (not private)",
@@ -50,7 +50,7 @@ def number(value: float) -> str:
 
 
 def privacy(settings: Mapping[str, Any]) -> str:
-    """The budget.
+    """The privacy budget.
 
     >>> privacy({"epsilon": 0.5, "delta": 1e-6})
     'ε = 0.5, δ = $10^{-6}$'
@@ -59,7 +59,7 @@ def privacy(settings: Mapping[str, Any]) -> str:
 
 
 def success(settings: Mapping[str, Any]) -> str:
-    """With which probability the promise is kept.
+    """The probability with which the promise is kept.
 
     >>> success({"beta": 0.1})
     'with probability 0.9'
@@ -68,7 +68,7 @@ def success(settings: Mapping[str, Any]) -> str:
 
 
 def percent(level: float) -> str:
-    """A confidence level.
+    """A confidence level as a percentage.
 
     >>> percent(0.95)
     '95 %'

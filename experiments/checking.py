@@ -1,16 +1,16 @@
-"""Whether a figure still says what the code says: some of its cells, drawn at random, are measured again and looked up in its CSV.
+"""Whether a figure still agrees with the code: some of its cells, drawn at random, are measured again and compared with its CSV.
 
 Settings that list cells (sizes, widths, numbers of concepts) are cut down to a few elements each, the experiment runs with what is left,
 in memory, and every row that it gives is compared with the row of the same panel, series and x:
 
 | verdict | meaning |
 |---|---|
-| same | the same value to one part in a thousand, which other versions of the libraries may cost |
+| same | the same value to one part in a thousand, a difference that other versions of the libraries may cause |
 | agrees | another value, but the two intervals overlap: which random numbers a cell gets may depend on the cells before it |
 | differs | neither |
 | missing | the figure has no such row |
 
-Audits of `learned` may differ on another processor: which event is learned, or chosen from events as good, turns on last digits.
+Audits of `learned` may differ on another processor: which event is learned, or chosen among equally good ones, depends on last digits.
 """
 
 import collections
@@ -57,14 +57,14 @@ def check(name: str, *, out: pathlib.Path, seed: int, cells: int = 1) -> list[Co
     Args:
         name: the experiment, as for `runner.load`.
         out: the directory of its run.
-        seed: which cells.
+        seed: decides which cells are drawn.
         cells: how many elements are kept of each list of cells.
 
     Returns:
-        What was measured, in the order of the experiment.
+        The rows measured again, in the order of the experiment.
 
     Raises:
-        Refused: an experiment that times this machine; no such figure, or one of other settings than today's; cells < 1.
+        Refused: an experiment that times this machine; no such figure, or one with settings other than today's; cells < 1.
     """
     with refusing():
         arguments.integer("cells", cells, at_least=1)
@@ -82,7 +82,7 @@ def check(name: str, *, out: pathlib.Path, seed: int, cells: int = 1) -> list[Co
 
 
 def thinned(chosen: settings.Settings, cells: Sequence[str], draw: random.Random, kept: int = 1) -> dict[str, Any]:
-    """The settings with so many elements left, in their order, of each list that `cells` names, alone or by its group.
+    """The settings with `kept` elements left, in their order, of each list that `cells` names, alone or by its group.
 
     >>> thinned({"bits": [8, 16, 32], "sizes": {"a": [1, 2], "b": [3, 4]}, "epsilon": 1}, ["bits", "sizes"], random.Random(0))
     {'bits': [16], 'sizes': {'a': [2], 'b': [3]}, 'epsilon': 1}
@@ -100,7 +100,7 @@ def thinned(chosen: settings.Settings, cells: Sequence[str], draw: random.Random
 
 
 def compared(rows: Iterable[records.Row], figure: Iterable[records.Row]) -> list[Compared]:
-    """Every row beside that of the figure; of several at one place, beside the nearest."""
+    """Every row with its counterpart in the figure; if there are several at one place, with the nearest."""
     there = collections.defaultdict(list)
     for row in figure:
         there[row.panel, row.series, row.x].append(row)
@@ -112,7 +112,7 @@ def compared(rows: Iterable[records.Row], figure: Iterable[records.Row]) -> list
 
 
 def summary(found: Sequence[Compared]) -> str:
-    """How many rows of each verdict.
+    """The number of rows with each verdict.
 
     >>> row = records.exact("least n", "ERM", 8, 18)
     >>> summary(compared([row], [row]))

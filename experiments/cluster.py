@@ -1,7 +1,7 @@
-"""Several processes, on one machine or many, run one experiment together: `jax.distributed`, with words for what goes wrong.
+"""Several processes, on one machine or many, run one experiment together: `jax.distributed`, with messages for what goes wrong.
 
 JAX ends a process that loses the others from C++, at once and with a stack trace. A small child process therefore holds
-this process's last words and says them when it is gone.
+this process's last words and prints them when it is gone.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ class Meeting:
     """Where the processes of a run meet.
 
     Attributes:
-        coordinator: HOST:PORT of process 0; None where a cluster's manager tells (Slurm, Open MPI: see `jax.distributed.initialize`).
+        coordinator: HOST:PORT of process 0; None where a cluster's manager knows it (Slurm, Open MPI: see `jax.distributed.initialize`).
         processes, process: how many there are, and which one this is, from 0.
         seconds: how long to wait for the others.
     """
@@ -71,21 +71,21 @@ def _number(variable: str) -> int | None:
 
 
 class LastWords:
-    """What is said on standard error if this process ends without `close`."""
+    """What is printed on standard error if this process ends without `close`."""
 
     def __init__(self) -> None:
-        # A session of its own: Ctrl-C is for us, not for it.
+        # A session of its own: Ctrl-C is meant for this process, not for the child.
         self._child = subprocess.Popen(
             [sys.executable, "-S", "-c", _SPEAKER], stdin=subprocess.PIPE, text=True, bufsize=1, start_new_session=True
         )
 
     def prepare(self, words: str) -> None:
-        """From now on these."""
+        """Makes these the last words from now on."""
         assert self._child.stdin is not None
         self._child.stdin.write(" ".join(words.split()) + "\n")
 
     def close(self) -> None:
-        """No words are needed any more."""
+        """Ends the child; no words are needed any more."""
         self._child.communicate("\n")
 
     def __enter__(self) -> "LastWords":

@@ -1,4 +1,4 @@
-"""Compiled programs: counted, and their time split from the run's."""
+"""Counts compiled programs, and separates their time from the run's."""
 
 import contextlib
 import dataclasses
@@ -16,10 +16,10 @@ class Report:
 
     Attributes:
         wall_seconds: from the opening of the store to the last result.
-        compile_seconds: of XLA's work and of reading programs from the cache, in it.
-        programs: how many there were.
+        compile_seconds: the part of it for XLA's work and for reading programs from the cache.
+        programs: number of programs.
         from_cache: how many of them were read from the cache.
-        small: how many were compiled so fast that no cache keeps them.
+        small: how many of them were compiled so fast that no cache keeps them.
     """
 
     wall_seconds: float
@@ -43,20 +43,20 @@ class Watch:
 
     def __init__(self) -> None:
         self._seconds: list[float] = []
-        self._found: list[int] = []  # the places of those that were in the cache
+        self._found: list[int] = []  # the positions of programs that were in the cache
 
     def duration(self, event: str, duration_secs: float, **_: Any) -> None:
-        """A program is there."""
+        """Called when a program is ready."""
         if event == _COMPILED:
             self._seconds.append(duration_secs)
 
     def event(self, event: str, **_: Any) -> None:
-        """The program that will be there next was in the cache."""
+        """Called when the program that will be ready next was found in the cache."""
         if event == _FOUND:
             self._found.append(len(self._seconds))
 
     def report(self, wall_seconds: float) -> Report:
-        """So far."""
+        """The report so far."""
         compiled = [taken for place, taken in enumerate(self._seconds) if place not in self._found]
         least = jax.config.values["jax_persistent_cache_min_compile_time_secs"]
         small = sum(taken < least for taken in compiled)

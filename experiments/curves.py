@@ -1,4 +1,4 @@
-"""What several experiments ask of curves: where two cross, and an axis on which all scales around a point are seen."""
+"""What several experiments need of curves: where two cross, and an axis on which all scales around a point are visible."""
 
 import itertools
 import math
@@ -18,7 +18,7 @@ def crossing(first: list[Row], second: list[Row]) -> tuple[float, float] | None:
 
 
 def signed_log2(distance: int) -> float:
-    """sign(distance) log2(1 + |distance|): zero at the target, one unit an octave.
+    """sign(distance) log2(1 + |distance|): zero at the target, one unit per octave.
 
     >>> signed_log2(-7), signed_log2(0)
     (-3.0, 0.0)

@@ -18,7 +18,7 @@ class Exponent:
 
     Attributes:
         value: least-squares slope of ln n* on ln k.
-        low, high: what the slope can be while every n* stays within its own n-interval.
+        low, high: least and greatest slope possible while every n* stays within its own n-interval.
         first, last: least and greatest k used.
     """
 
@@ -32,12 +32,12 @@ class Exponent:
 def fit(part: Sequence[Row], *, factor: Callable[[float], float] = lambda k: 1.0) -> Exponent | None:
     """The exponent a in n* = const k^a factor(k), fitted to the upper half of the cells; None with fewer than two.
 
-    For small k something that does not grow with k may be the larger part of n*, or basic composition as good as any: a
-    theorem's power is seen at the upper end. Of every series alike the k from the middle one on are taken; of two cells both.
+    For small k something that does not grow with k may be the larger part of n*, or basic composition may be as good as any:
+    a theorem's power shows at the upper end. In every series the k from the middle one on are used; of two cells both.
 
     Args:
         part: the cells of one series.
-        factor: what a theorem has beside the power, for instance the logarithm of its union bound over k concepts.
+        factor: a theorem's factor besides the power, for instance the logarithm of its union bound over k concepts.
 
     Returns:
         The exponent. The slope is linear in the ln n*, with known weights: its extremes over all n* in their n-intervals are sums
@@ -52,8 +52,8 @@ def fit(part: Sequence[Row], *, factor: Callable[[float], float] = lambda k: 1.0
     x = np.log([row.x for row in cells])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
     beside = np.log([factor(row.x) for row in cells])
-    # Relative to the first cell: the slope of a constant is 0, whatever the rounding. Three sums in the same order: the value lies
-    # between the others.
+    # Relative to the first cell, so that the slope of a constant is 0, whatever the rounding. The three sums are added in the same
+    # order, so that the value lies between the others.
     value, low, high = (np.log(np.divide(column, cells[0].value)) - beside for column in records.columns(cells)[1:])
     return Exponent(
         value=float((weights * value).sum()),
@@ -65,14 +65,14 @@ def fit(part: Sequence[Row], *, factor: Callable[[float], float] = lambda k: 1.0
 
 
 def text(exponent: Exponent | None) -> str:
-    """For a legend: k^0.50 [0.48, 0.53] for k >= 64."""
+    """The exponent for a legend: k^0.50 [0.48, 0.53] for k >= 64."""
     if exponent is None:
         return ""
     return f"$k^{{{exponent.value:.2f}}}$ [{exponent.low:.2f}, {exponent.high:.2f}] for k ≥ {exponent.first:g}"
 
 
 def bound(name: str) -> str:
-    """For a legend: a lower bound, with the paper's name beside its number there."""
+    """A lower bound for a legend: the paper's name is put before its number there."""
     return f"lower bound, {name.replace('(', '(MULTI ')}"
 
 

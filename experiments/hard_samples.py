@@ -1,4 +1,4 @@
-"""Samples of a threshold that have all scales, for experiments that tune something."""
+"""Samples labelled by a threshold, with points at all scales, for experiments that tune something."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,11 +8,11 @@ import numpy as np
 from dpjax import Sample
 from dpjax.domains import wide
 
-Sampler = Callable[[int], Any]  # of n
+Sampler = Callable[[int], Any]  # n -> a sample of n examples
 
 
 def around_a_threshold(rng: np.random.Generator, bits: int, most: int) -> Sampler:
-    """Ones below a uniform threshold and zeros above it, at distances log-uniform up to a log-uniform one: all scales, anywhere."""
+    """Ones below a uniform threshold and zeros above it, at log-uniform distances up to a log-uniform maximum: all scales, anywhere."""
     threshold = int(rng.integers(1, 2**31)) * 2 ** max(bits - 31, 0) % 2**bits
     scales = rng.uniform(0.0, rng.uniform(1.0, bits), most)
     below = np.arange(most) % 2 == 0

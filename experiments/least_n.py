@@ -1,11 +1,11 @@
 """n*: the least n with failure <= beta, by laws averaged over data draws or by counted trials, through the store.
 
 All n of a search run on one cell, so that trial t draws the same words at every n: neighbouring n share their samples but
-for the last examples, and their estimates err together, which moves n* less than independent ones would.
+for the last examples, and their estimates err together, which moves n* less than independent errors would.
 (`tests/test_sequential.py` shows it.)
 
 A law needs so few draws that their number is fixed beforehand: there is nothing to peek at. Trials stop when it is clear on
-which side of beta they lie.
+which side of beta the rate lies.
 """
 
 import math
@@ -30,12 +30,12 @@ def curves(
     *,
     guesses: Mapping[str, int] | None = None,
 ) -> list[Row]:
-    """Rows "least n" of every series over its x; a cell of which no n is found is left out.
+    """Rows "least n" of every series over its x; a cell for which no n is found is left out.
 
     Args:
-        series: by name, the x in order.
+        series: the x of each series, in order, by its name.
         find: (series, x, number of the cell, start) -> n*.
-        guesses: by series, where the search at its first x starts; the others start from the n* before. Without them, start is 0.
+        guesses: by series, where the search at its first x starts; the others start from the previous n*. If absent, start is 0.
     """
     rows = []
     cells = [(name, x) for name, several in series.items() for x in several]
@@ -63,7 +63,7 @@ def of_learners(
     """`curves` of learners over the bits d of their domain, by exact laws over data draws.
 
     Args:
-        series: by name, the d in order.
+        series: the d of each series, in order, by its name.
         make: (series, d, n, capacity) -> experiment.
         guesses: see `curves`.
     """
@@ -86,12 +86,12 @@ def of_learners(
 
 
 def draws_of(name: str, settings: Settings) -> int:
-    """How many data draws a mean law of this learner averages."""
+    """The number of data draws over which the law of this learner is averaged."""
     return settings["draws"].get(name, settings["draws"]["other"])
 
 
 def lower_bounds(ks: Sequence[int], formulas: Mapping[str, Callable[[int], float]]) -> list[Row]:
-    """Rows "bound": what no learner can do without, by the formula's name; where a formula is not above 0 it says nothing."""
+    """Rows "bound": the examples no learner can do without, by the formula's name; where a formula is not above 0 it says nothing."""
     found = [exact("bound", name, k, formula(k)) for k in ks for name, formula in formulas.items()]
     return [row for row in found if row.value > 0.0]
 
@@ -130,9 +130,9 @@ def by_trials(
     settings: Settings,
     context: Context,
 ) -> search.LeastN:
-    """`run(key, experiment)` -> {"failed": ...}; trials at each n until the confidence sequence leaves beta aside.
+    """`run(key, experiment)` -> {"failed": ...}; trials at each n until the confidence sequence excludes beta.
 
-    At most settings["trials"]; only the n next to n* take them all.
+    There are at most settings["trials"]; only the n close to n* take them all.
     """
 
     def failure(experiment: Any, n: int) -> estimates.Estimate:

@@ -49,7 +49,7 @@ PEERS: dict[str, tuple[str, Peer]] = {"OpenDP": ("opendp", _opendp), "diffprivli
 
 
 def installed() -> dict[str, Peer]:
-    """Those whose package is there."""
+    """The peers whose package is installed."""
     found = {}
     for name, (package, peer) in PEERS.items():
         try:
@@ -62,7 +62,7 @@ def installed() -> dict[str, Peer]:
 
 
 def largest_errors(codes: np.ndarray, answers: np.ndarray, fractions: Sequence[float]) -> np.ndarray:
-    """Of each row of answers, the largest rank error: how far k(n) is from #{x < z}, ..., #{x <= z}."""
+    """For each row of answers, the largest rank error: how far k(n) is from #{x < z}, ..., #{x <= z}."""
     wanted = np.floor(np.array(fractions) * len(codes) + 0.5)
     answers = np.sort(answers, axis=1)
     below, up_to = (np.searchsorted(codes, answers, side=side) for side in ("left", "right"))

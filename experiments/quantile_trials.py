@@ -1,4 +1,4 @@
-"""What experiments with quantiles share: columns by public rules, what a method is asked for, one release and its largest rank error."""
+"""What experiments with quantiles share: columns by public rules, requests to a method, one release and its largest rank error."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ class Column(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Where values come from and how they are quantised: public, and no function of the values."""
+    """Where values come from and how they are quantised: public, and not a function of the values."""
 
     values: Callable[[np.random.Generator, int], np.ndarray]
     low: float
@@ -41,7 +41,7 @@ class Rule(NamedTuple):
 
 
 def some(rng: np.random.Generator, values: np.ndarray, n: int) -> np.ndarray:
-    """n of them without replacement; all, if there are fewer."""
+    """n of the values without replacement; all of them if there are fewer."""
     return rng.choice(values, min(n, len(values)), replace=False)
 
 
@@ -60,7 +60,7 @@ def column(name: str, n: int, seed: int, rules: Mapping[str, Rule]) -> Column | 
 
 
 class Wanted(NamedTuple):
-    """What a method is asked for: quantiles at these fractions, on a domain with a public origin."""
+    """A request to a method: quantiles at these fractions, on a domain with a public origin."""
 
     fractions: tuple[float, ...]
     epsilon: float
@@ -76,7 +76,7 @@ class Wanted(NamedTuple):
 
     @property
     def given(self) -> dict[str, Any]:
-        """What every method takes."""
+        """The arguments that every method takes."""
         return {"bits": self.bits, "fractions": self.fractions, "epsilon": self.epsilon}
 
 
@@ -107,7 +107,7 @@ def largest_error(key: jax.Array, trial: Trial) -> Any:
 
 
 def trial(made: Any, column: Column, rows: int) -> Trial:
-    """One release by a mechanism that is `made`, from a column with room for so many rows."""
+    """One release by the mechanism `made`, from a column padded to `rows` rows."""
     n = len(column.codes)
     x = np.full((rows, 1), 2**32 - 1, np.uint32)
     x[:n, 0] = column.codes

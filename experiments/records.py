@@ -1,4 +1,4 @@
-"""The numbers of an experiment: rows of one CSV, every number plotted and no other."""
+"""The numbers of an experiment: rows of one CSV, which holds every number that is plotted and no other."""
 
 import csv
 import dataclasses
@@ -16,8 +16,8 @@ class Row:
     """One plotted number: y = value at x, with an interval where there is one.
 
     Attributes:
-        panel: which picture.
-        series: which line of it.
+        panel: the picture.
+        series: the line in that picture.
         x, value: coordinates.
         low, high: the interval's ends; equal to value where the number is exact.
     """
@@ -52,7 +52,7 @@ def curve(part: Sequence[Row]) -> tuple[list[float], list[float]]:
 
 
 def write(rows: Iterable[Row], path: pathlib.Path) -> None:
-    """Writes the CSV, all of it or nothing; floats so that they read back exactly."""
+    """Writes all of the CSV or nothing, with floats such that they read back exactly."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(FIELDS)
@@ -71,7 +71,7 @@ def read(path: pathlib.Path) -> list[Row]:
     """The rows of a CSV.
 
     Raises:
-        ValueError: another header than this module writes, or a line that is not whole.
+        ValueError: a header other than the one this module writes, or a line that is not whole.
     """
     with path.open(newline="") as file:
         header, *lines = list(csv.reader(file)) or [[]]

@@ -14,7 +14,7 @@ from experiments.settings import Settings
 
 METHODS = ("one run a quantile", "recursive medians", "Reorder-Slice-Compute")
 TIES = 16  # bits that break ties in the recursion
-COUNT_SHARE = 0.1  # of epsilon, for the count that Reorder-Slice-Compute begins with
+COUNT_SHARE = 0.1  # share of epsilon for the count with which Reorder-Slice-Compute begins
 
 
 # ---------------------------------------------------------------------------------------------------------- mechanisms
@@ -56,7 +56,7 @@ def _recursive(count: int, settings: Settings) -> quantiles.RecursiveQuantiles:
 
 
 def _sliced(count: int, settings: Settings) -> quantiles.SlicedQuantiles:
-    """Noise and computes share what the count leaves; the split is the one of least rank error."""
+    """Slice noise and the solver's runs share what the count leaves; the split is the one of least rank error."""
     counting = COUNT_SHARE * settings["epsilon"]
     points = 2 * (settings["bits"] * math.log(2) + math.log(3 * count / settings["beta"]))
     found = slicing.split(
@@ -80,7 +80,7 @@ def _sliced(count: int, settings: Settings) -> quantiles.SlicedQuantiles:
 
 
 def _plain(epsilon: float, runs: int) -> slicing.Run:
-    """So many runs at epsilon, to be composed optimally; slice noise plays no part in that."""
+    """`runs` runs at epsilon, to be composed optimally; slice noise plays no part in that."""
     compute = Guarantee(epsilon / 2, 0.0, ADD_OR_REMOVE_ONE)
     return slicing.Run(1.0, compute, slices=runs)
 

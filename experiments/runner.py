@@ -20,7 +20,7 @@ from dpjax.trials import devices, engine, resumable, shared
 from experiments import compilation, records, settings
 from experiments.refusals import Refused, refusing
 
-USUAL = "EXPERIMENT"  # what a module calls its experiment
+USUAL = "EXPERIMENT"  # the usual name of a module's experiment
 EXPERIMENTS = (
     "benchmarks",
     "cdf",
@@ -64,8 +64,8 @@ class Experiment:
         measure: settings, context -> rows of the table.
         draw: rows, settings, directory -> None; writes the pictures.
         timed: whether rows are timings of this machine, so that several processes cannot share the work.
-        words: what a setting that is a word may be, by its key; others are not checked before the measuring.
-        cells: keys of the settings that list cells, or groups of them, of which any few can be measured alone (`experiments.checking`).
+        words: the allowed values of settings that are words, by key; other settings' words are not checked before the measurement.
+        cells: keys of the settings that list cells, or groups of them, any few of which can be measured alone (`experiments.checking`).
     """
 
     summary: str
@@ -79,7 +79,7 @@ class Experiment:
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What a running experiment is given: where results are kept, the seed, and the key that all of its keys come from."""
+    """What a running experiment is given: where results are kept, the seed, and the key from which all of its keys are derived."""
 
     store: shared.Keeper
     root: jax.Array
@@ -98,10 +98,10 @@ class Context:
 
 
 def load(name: str) -> Experiment:
-    """The experiment of that name, or one's own: "module:ATTRIBUTE", "file.py" or "file.py:ATTRIBUTE".
+    """The experiment of that name, or one of your own: "module:ATTRIBUTE", "file.py" or "file.py:ATTRIBUTE".
 
     Raises:
-        Refused: there is none.
+        Refused: there is no such experiment.
     """
     place, _, attribute = name.partition(":")
     if name in EXPERIMENTS:
@@ -117,7 +117,7 @@ def load(name: str) -> Experiment:
 
 
 def title(name: str) -> str:
-    """What the files of an experiment are called: of several in one place each has its own.
+    """The name of an experiment's files; each of several experiments in one place has its own.
 
     >>> title("thresholds"), title("mine.py"), title("mine.py:FAST"), title("package.mine:EXPERIMENT")
     ('thresholds', 'mine', 'mine_FAST', 'mine')
@@ -131,7 +131,7 @@ def _from_file(place: str) -> Any:
     path = pathlib.Path(place)
     if not path.is_file():
         raise Refused(f"experiment must be a file that exists, got {place!r}")
-    name = f"own_experiment_{path.stem}"  # no module of another place is called so
+    name = f"own_experiment_{path.stem}"  # no module from elsewhere has this name
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     sys.modules[name] = module = importlib.util.module_from_spec(spec)
@@ -144,7 +144,7 @@ def _from_module(place: str) -> Any:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{place}.".startswith(f"{error.name}."):
-            raise  # it is there, and what it imports is not
+            raise  # the module is there, but something that it imports is not
         raise Refused(f"experiment must be a module that can be imported from here, got {place!r}") from None
 
 
@@ -154,12 +154,12 @@ def _from_module(place: str) -> Any:
 def check(
     name: str, preset: str, *, changes: Sequence[str] = (), distributed: bool = False
 ) -> tuple[Experiment, settings.Settings]:
-    """The experiment and its settings; what can be refused before anything else is done, is.
+    """The experiment and its settings; whatever can be refused is refused here, before anything else is done.
 
     Args:
         name: see `load`.
         preset: which settings.
-        changes: to these, as "key=value".
+        changes: changes to these, as "key=value".
         distributed: whether several processes are to share the work.
 
     Raises:
@@ -234,7 +234,7 @@ def drawn(name: str, out: pathlib.Path) -> tuple[dict[str, Any], list[records.Ro
 
 
 def _described(path: pathlib.Path) -> dict[str, Any]:
-    """What a run says of itself."""
+    """A run's description of itself, read from its JSON."""
     try:
         described = json.loads(path.read_text())
         return {name: described[name] for name in ("settings", "preset", "seed", "rows")}

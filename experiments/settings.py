@@ -23,18 +23,18 @@ _GROUPS_OF_COUNTS = ("bits.", "draws.")  # one for each series
 def changed(
     settings: Settings, changes: Sequence[str], *, words: Mapping[str, tuple[str, ...]] = types.MappingProxyType({})
 ) -> dict[str, Any]:
-    """The settings with every change made, each value of the type of the one before.
+    """The settings with every change made, each new value of the same type as the old one.
 
     Args:
-        settings: of a preset; left as it is.
+        settings: the settings of a preset; they are left as they are.
         changes: texts "key=value". The elements of a list are separated by commas, with or without brackets around them.
-        words: what some settings that are words may be.
+        words: the allowed values of some settings that are words, by key.
 
     Returns:
         New settings with the same keys.
 
     Raises:
-        ValueError: a key that there is not, or a value that is not of the type or out of the range of that setting.
+        ValueError: an unknown key, or a value that is not of the type, or is out of the range, of that setting.
 
     Example:
         >>> changed({"epsilon": 1.0, "success": {"sizes": [8, 16]}}, ["epsilon=2", "success.sizes=4,9"])
@@ -68,7 +68,7 @@ def _leaves(settings: Settings, above: tuple[str, ...] = ()) -> Iterator[tuple[s
 
 
 def _value(key: str, text: str, before: Any) -> Any:
-    """The text as a value of the type of `before`, in the range that the setting's name says."""
+    """The text as a value of the type of `before`, in the range that the setting's name implies."""
     value = text if isinstance(before, str) else _parsed(key, text, before)
     if value == [] and before != []:
         raise ValueError(f"--set {key} must hold at least one value, got none")
@@ -78,7 +78,7 @@ def _value(key: str, text: str, before: Any) -> Any:
 
 
 def _parsed(key: str, text: str, before: Any) -> Any:
-    """A number, or a list of numbers or of words if there are only such before."""
+    """A number, or a list, of numbers or of words if the old list holds only these."""
     if isinstance(before, list) and not text.startswith("["):
         if {type(each) for each in before} == {str} and '"' not in text:
             return [word.strip() for word in text.split(",") if word.strip()]
@@ -96,7 +96,7 @@ def _parsed(key: str, text: str, before: Any) -> Any:
 
 
 def _number(value: Any, kind: type) -> Any:
-    """An integer stays one, unless a float stood there; finite; true and false only where one of them stood."""
+    """A finite number of this type: an integer may stand for a float, true and false only for one of them."""
     if isinstance(value, bool) != (kind is bool) or not isinstance(value, int if kind is int else int | float):
         raise TypeError
     if kind is float and not math.isfinite(value):

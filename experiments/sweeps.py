@@ -1,6 +1,6 @@
 """An experiment that is a sweep: how many examples each of several algorithms needs, against a setting, in one picture.
 
-All that is particular to it are its settings, its algorithms with their distribution, and its title: `dpjax.least_n` measures.
+All that is particular to it are its settings, its algorithms with their distribution, and its title; `dpjax.least_n` does the measuring.
 """
 
 import math
@@ -36,15 +36,15 @@ def experiment(
     distribution: Callable[[Settings], Callable[..., Any]],
     title: Callable[[Settings], str],
 ) -> Experiment:
-    """An experiment with one picture, called as the experiment is.
+    """An experiment with one picture, of the least n.
 
     Args:
         summary: one line.
-        presets: settings by preset. They hold `alpha`, `beta` and `over`, a group of one setting with its values, and what else
+        presets: settings by preset. They hold `alpha`, `beta` and `over`, a group of one setting with its values, and whatever else
             `dpjax.least_n` takes or the functions below need.
-        algorithms: of the settings, the `algorithms` of `dpjax.least_n`.
-        distribution: of the settings, its `distribution`.
-        title: of the settings, what the picture shows.
+        algorithms: a function of the settings: the `algorithms` of `dpjax.least_n`.
+        distribution: a function of the settings: its `distribution`.
+        title: a function of the settings: what the picture shows.
     """
 
     def measure(settings: Settings, context: Context) -> list[Row]:
@@ -80,7 +80,7 @@ def experiment(
 
 
 def _axis(over: Mapping[str, Any]) -> str:
-    """The one setting, whose values are the numbers along the picture."""
+    """The name of the one setting, whose values are the numbers along the x axis."""
     if len(over) != 1 or not all(isinstance(each, int | float) for values in over.values() for each in values):
         raise Refused(f"over must be one setting and its numbers, which make an axis, got {dict(over)!r}")
     return next(iter(over))

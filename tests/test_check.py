@@ -14,10 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import dpjax
 from dpjax import Outcome, Sample, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_LABEL, REPLACE_ONE, Guarantee
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import of_dpjax
+from dpjax.data.examples import Examples
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.points import Points
 from dpjax.learners import parities, thresholds
@@ -1155,3 +1157,23 @@ class Unordered:
 def test_mistakes_of_ones_own_are_shown_whatever_is_held() -> None:
     with pytest.raises(ValueError, match="a mistake of one's own"):
         check(Unordered(), n=1, domain=1)
+
+
+def test_no_examples_and_one_are_neighbours():
+    """Under add/remove the number of examples is private, too, and 0 is one."""
+
+    class Seen:
+        kind, axes, bits = Examples, 1, 2
+
+        def guarantee(self):
+            return Guarantee(0.5, 0.0, "ADD_OR_REMOVE_ONE")
+
+        def pmf(self, data):
+            p = jax.nn.sigmoid(jnp.where(data.n_valid == 0, 0.0, 2.0))
+            return jnp.stack([p, 1 - p])
+
+        def __call__(self, key, data):
+            return jax.random.bernoulli(key, self.pmf(data)[1]).astype(jnp.int32)
+
+    report = dpjax.check(Seen(), n=1, domain=2)
+    assert report.holds is False and report.worst_pair[0] == []

@@ -1,4 +1,4 @@
-"""Privacy guarantees and their arithmetic: float64 on the host, rounded so as never to promise too much."""
+"""Privacy guarantees and their arithmetic, in float64 on the host, rounded so as never to promise too much."""
 
 from dpjax.accounting import set_cover, slicing
 from dpjax.accounting.calibration import calibrate, closed_form_epsilon
@@ -29,4 +29,4 @@ __all__ = [
     "with_replacement",
 ]
 
-__getattr__, __dir__ = lazy.modules(__name__)  # `events` brings dp-accounting along
+__getattr__, __dir__ = lazy.modules(__name__)  # `events` imports dp-accounting

@@ -13,9 +13,9 @@ from dpjax.core import arguments, bisection
 
 ACCOUNTANTS = ("basic", "advanced", "optimal")
 
-# A budget is searched to this relative precision, from below.
+# A budget is searched for to this relative precision, from below.
 _PRECISION = 2.0**-32
-# What `closed_form_epsilon` gives up for rounding; float32 arithmetic is wrong by less than half of it.
+# `closed_form_epsilon` gives up this much for rounding; float32 arithmetic is wrong by less than half of it.
 _SAFE = 1.0 - 1e-6
 
 
@@ -36,9 +36,9 @@ def calibrate(
             The rest pays for the composition. Default 1 for basic, 1/2 for the others.
 
     Returns:
-        The guarantee each mechanism must have, under total's relation. Composed by the same accountant it never
-        exceeds `total`, rounding included. Advanced may give less than basic for small k: that is the
-        printed theorem.
+        The guarantee each mechanism must have, under total's relation. Composed by the same accountant, it never
+        exceeds `total`, rounding included. Advanced may give less than basic for small k, as the printed theorem
+        does.
 
     Raises:
         TypeError, ValueError: arguments out of range; "advanced" without any delta left for d'.
@@ -74,16 +74,16 @@ def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -
     Derivation. e0-DP gives (e0^2 / 2)-zCDP, and k such mechanisms rho = k e0^2 / 2 (Bun, Steinke 2016,
     Proposition 1.4 and Lemma 2.3). rho-zCDP gives (rho + 2 sqrt(rho L), delta)-DP (Proposition 1.3). Since
     rho + 2 sqrt(rho L) = (sqrt(rho) + sqrt(L))^2 - L, it equals epsilon at sqrt(rho) = sqrt(L + epsilon) -
-    sqrt(L); put in rho and multiply by sqrt(2). The other branch is basic composition. The difference of
-    roots is written 2 epsilon over their sum, which cancels nothing, and a millionth is given up so that
+    sqrt(L); substitute rho and multiply by sqrt(2). The other branch is basic composition. The difference of
+    roots is written as 2 epsilon over their sum, which avoids cancellation, and a millionth is given up so that
     rounding stays on the safe side in float32 too.
 
-    Only roots, a logarithm and a maximum: with `xp=jax.numpy` it can be traced, batched and differentiated.
-    `calibrate(..., delta_share=0)` gives somewhat more, on the host. Good under either neighbouring relation,
-    which is that of the mechanisms.
+    It needs only roots, a logarithm and a maximum: with `xp=jax.numpy` it can be traced, batched and
+    differentiated. `calibrate(..., delta_share=0)` gives somewhat more, on the host. The result holds under the
+    mechanisms' neighbouring relation, whichever that is.
 
     Args:
-        epsilon: total epsilon > 0, a number, an array or traced.
+        epsilon: total epsilon > 0: a number, an array or a traced value.
         delta: total delta in (0, 1), likewise.
         count: number k >= 1 of mechanisms, likewise, of an integer type.
         xp: `numpy` or `jax.numpy`.
@@ -92,7 +92,7 @@ def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -
         e0, of the arguments' type.
 
     Raises:
-        TypeError, ValueError: a number out of range, in an array, too; traced values pass unchecked.
+        TypeError, ValueError: a number out of range, also inside an array; traced values pass unchecked.
 
     Example:
         >>> bool(0.01 < closed_form_epsilon(1.0, 1e-6, 100) < 0.02)
@@ -109,7 +109,7 @@ def closed_form_epsilon(epsilon: Any, delta: Any, count: Any, *, xp: Any = np) -
     count = xp.asarray(count, float)
     some = xp.asarray(delta) > 0  # a traced delta may be 0: then the first branch is 0, and so is its derivative
     log_term = -2.0 * xp.log(xp.where(some, delta, 0.5))
-    # Where twice epsilon is infinite this is 0, and less than what follows.
+    # Where twice epsilon is infinite, this is 0 and less than the other branch.
     composed = 2.0 * (epsilon / (xp.sqrt(log_term + 2.0 * epsilon) + xp.sqrt(log_term))) / count**0.5
     return xp.maximum(xp.where(some, composed, 0.0), epsilon / count) * _SAFE
 
@@ -135,7 +135,7 @@ def _advanced(total: Guarantee, count: int, delta: float) -> float:
 
 def _optimal(total: Guarantee, count: int, delta: float) -> float:
     """Bisection from basic composition, which never spends more than the total, to the whole budget; returns the fitting end."""
-    # Who asks for the total epsilon at this delta is told one that is rounded up: it must not be above ours.
+    # The total epsilon that is reported for this delta is rounded up: it must not exceed ours.
     most = total.epsilon * (1.0 - 2.0 * TOTAL_PRECISION)
 
     def fits(epsilon: float) -> bool:

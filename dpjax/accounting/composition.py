@@ -1,13 +1,13 @@
 """What many mechanisms promise together: basic, advanced as printed, and optimal composition.
 
-Every function takes the guarantees as any iterable, or as a mapping guarantee -> how often it is used. The
-mechanisms may be chosen adaptively. Mixed neighbouring relations are refused: convert first
-(`Guarantee.under`). With one that promises nothing (`Guarantee.none`) the whole promises nothing.
+Every function takes the guarantees as any iterable, or as a mapping from each guarantee to how often it is
+used. The mechanisms may be chosen adaptively. Mixed neighbouring relations are refused: convert first
+(`Guarantee.under`). If one mechanism promises nothing (`Guarantee.none`), the whole promises nothing.
 
-Among all (epsilon, delta)-private mechanisms one is worst, with loss +epsilon, -epsilon or infinity, in
-composition too (Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016 for unequal budgets). So the optimal one is
-a sum over the total losses of the worst ones, where there are few, and else a convolution of privacy-loss
-distributions by dp-accounting.
+Among all (epsilon, delta)-private mechanisms one is worst, also in composition: its loss is +epsilon, -epsilon
+or infinity (Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016 for unequal budgets). So optimal composition is
+a sum over the total losses of the worst mechanisms, where these are few, and otherwise a convolution of
+privacy-loss distributions by dp-accounting.
 """
 
 import math
@@ -25,24 +25,24 @@ from dpjax.core import arguments, bisection
 
 Guarantees = Iterable[Guarantee] | Mapping[Guarantee, int]
 
-# The convolutions are done by FFT: against exact sums in 50 digits their error stayed under a fifth of this
-# a mechanism (up to 10^5 mechanisms).
+# The convolutions are done by FFT: compared with exact sums in 50 digits, their error stayed under a fifth of
+# this per mechanism (up to 10^5 mechanisms).
 FFT_ERROR = 2.0**-52
-# Points of the loss grid when budgets are no multiples of the smallest: at least so many, and so many a
+# Points of the loss grid when budgets are not multiples of the smallest: at least _CELLS, and _CELLS_EACH per
 # mechanism. Every budget is then raised by at most 2/_CELLS_EACH of the average one.
 _CELLS = 2**16
 _CELLS_EACH = 64
 _MOST_PARTS = 2**24  # more would fill the memory
-# Budgets this close to multiples of the smallest are taken for multiples (and rounded up): 0.1 and 0.3 are.
+# Budgets this close to multiples of the smallest are treated as multiples (and rounded up), such as 0.1 and 0.3.
 _NEARLY = 1.0 + 2.0**-48
 # Relative allowance for a handful of correctly rounded operations.
 _UP = 1.0 + 2.0**-48
-TOTAL_PRECISION = 2.0**-40  # relative, of a total epsilon that is searched for
-MOST_LOSSES = 2**20  # whose sum takes some ten milliseconds, as a convolution does
+TOTAL_PRECISION = 2.0**-40  # relative precision of a total epsilon that is searched for
+MOST_LOSSES = 2**20  # summing so many takes some ten milliseconds, as a convolution does
 
 
 def basic(guarantees: Guarantees) -> Guarantee:
-    """Sums: (e_1 + ... + e_k, d_1 + ... + d_k) (BNS, Theorems 2.3 and 2.4), rounded up to float64.
+    """Basic composition: (e_1 + ... + e_k, d_1 + ... + d_k) (BNS, Theorems 2.3 and 2.4), rounded up to float64.
 
     Args:
         guarantees: the mechanisms' guarantees, all under one relation; at least one.
@@ -101,17 +101,17 @@ def advanced(guarantee: Guarantee, count: int, slack: float) -> Guarantee:
 def total_delta(guarantees: Guarantees, epsilon: float) -> float:
     """The least delta such that all mechanisms together are (epsilon, delta)-private, whatever they are.
 
-    Optimal, to seven digits and more, for up to 2^20 total losses of the worst mechanisms (k equal budgets have
-    k + 1, two kinds of them the product). Otherwise, unless budgets are equal or multiples of the smallest one,
-    they are first rounded up to a grid of about 65,536 losses. Numerical error is added; in a total loss it is
-    a rounding unit of all of them together, which is all of delta where epsilon is just below the largest.
+    The result is optimal, to seven digits and more, for up to 2^20 total losses of the worst mechanisms (k equal
+    budgets have k + 1, two kinds of budgets the product). Otherwise, unless budgets are equal or multiples of the
+    smallest one, they are first rounded up to a grid of about 65,536 losses. Numerical error is added; in a total
+    loss it is a rounding unit of all of them together, which is all of delta where epsilon is just below the largest.
 
     Args:
         guarantees: the mechanisms' guarantees, all under one relation; at least one.
         epsilon: the total epsilon, finite, >= 0.
 
     Returns:
-        The total delta in [0, 1]: never above `basic`'s when epsilon reaches the sum.
+        The total delta in [0, 1], never above that of `basic` when epsilon reaches the sum of the epsilons.
 
     Raises:
         ValueError: no guarantees, mixed relations, epsilon negative or infinite.
@@ -135,7 +135,7 @@ def total_delta(guarantees: Guarantees, epsilon: float) -> float:
 
 
 def few_losses(counts: Iterable[int]) -> bool:
-    """Whether so many mechanisms of each kind have few enough total losses for `composed_delta` to be quick.
+    """Whether these numbers of mechanisms of each kind have few enough total losses for `composed_delta` to be quick.
 
     Example:
         >>> few_losses([1000, 1000]), few_losses([2000, 1000])
@@ -145,7 +145,7 @@ def few_losses(counts: Iterable[int]) -> bool:
 
 
 def own_delta(deltas: Iterable[tuple[float, int]]) -> float:
-    """1 - (1 - delta_1)(1 - delta_2) ...: what mechanisms' own deltas come to, each below 1 and there so many times.
+    """1 - (1 - delta_1)(1 - delta_2) ...: the total of the mechanisms' own deltas, given as pairs (delta, how many have it), each below 1.
 
     Example:
         >>> own_delta([(0.5, 2), (0.0, 7)])
@@ -155,13 +155,14 @@ def own_delta(deltas: Iterable[tuple[float, int]]) -> float:
 
 
 def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: float) -> float:
-    """delta(epsilon) of (e, 0)-private mechanisms together, and of `own` of delta besides, rounded up; by a sum over all total losses.
+    """delta(epsilon) of (e, 0)-private mechanisms together, plus a delta of `own`, rounded up; by a sum over all total losses.
 
-    With P[loss e] = e^e / (1 + e^e) for each of them, else -e, it is the mean of (1 - e^(epsilon - loss))+ over the sums of the losses.
+    Each has loss e with probability e^e / (1 + e^e), else -e, and delta(epsilon) is the mean of (1 - e^(epsilon - loss))+ over the sums of
+    these losses.
 
     Args:
-        parts: (e, how many of them), e >= 0; see `few_losses`.
-        own: what the mechanisms' own deltas come to (`own_delta`).
+        parts: pairs (e, how many mechanisms have it), e >= 0; see `few_losses`.
+        own: the total of the mechanisms' own deltas (`own_delta`).
         epsilon: the total, >= 0.
 
     Example:
@@ -172,27 +173,27 @@ def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: floa
 
     totals, logs, size = np.zeros(1), np.zeros(1), 1.0
     most = sum(e * count for e, count in parts)
-    # How far below exact ones a total may be, as a sum of rounded products.
+    # How far below its exact value a total may be, as a sum of rounded products.
     low = (len(parts) + 2) * 2.0**-52 * (epsilon + most)
     for e, count in parts:
         i = _likely(count, 1 / (1 + math.exp(-e)))
-        i = i[2 * e * (count - i) <= most - epsilon + 2 * low]  # no others are a part of a total above epsilon
+        i = i[2 * e * (count - i) <= most - epsilon + 2 * low]  # no others contribute to a total above epsilon
         ways = gammaln(count + 1) - gammaln(i + 1) - gammaln(count - i + 1)
         law = ways - i * np.logaddexp(0.0, -e) - (count - i) * np.logaddexp(0.0, e)
         totals = (totals[:, None] + (e * (2 * i - count))[None]).reshape(-1)
         logs = (logs[:, None] + law[None]).reshape(-1)
-        size += gammaln(count + 1) + count * (e + 1.0)  # of the numbers that a log is made of
-    # How far below an exact one a sum of exponentials of logs may be, as a share of it.
+        size += gammaln(count + 1) + count * (e + 1.0)  # the size of the terms that make up a log
+    # How far below its exact value a sum of exponentials of logs may be, relatively.
     share = (len(parts) + 8) * 2.0**-52 * size + totals.size * 2.0**-53
     over = totals + low > epsilon
-    # Not by @: of so many numbers BLAS makes threads, which wait for each other.
+    # Not by @: for so many numbers BLAS starts threads, which wait for each other.
     found = -float((np.exp(logs[over]) * np.expm1(epsilon - low - totals[over])).sum())
     pure = found * (1.0 + share) + len(parts) * np.finfo(float).tiny  # half of it for what `_likely` leaves out
     return float(min(1.0, (own + (1.0 - own) * min(pure, 1.0)) * _UP))
 
 
 def _likely(count: int, chance: float) -> np.ndarray:
-    """Successes among so many trials, but for some that have half of the least normal float64 together (by Hoeffding's inequality).
+    """The numbers of successes in `count` trials, except some of total probability at most half the least normal float64 (Hoeffding).
 
     >>> _likely(10**6, 0.5)[[0, -1]].tolist()
     [481162.0, 518838.0]
@@ -211,7 +212,8 @@ def total_epsilon(guarantees: Guarantees, delta: float) -> float:
         delta: the total delta in [0, 1].
 
     Returns:
-        The total epsilon >= 0; `math.inf` when no epsilon will do (delta is under the deltas' own share).
+        The total epsilon >= 0; `math.inf` when no epsilon suffices (delta is below the share of the mechanisms' own
+        deltas).
 
     Raises:
         ValueError: no guarantees, mixed relations, delta outside [0, 1].
@@ -233,7 +235,7 @@ def total_epsilon(guarantees: Guarantees, delta: float) -> float:
     loss, target = _loss_distribution(parts), delta - _allowance(parts)
     if loss is None or target <= 0.0:
         return best
-    # Asked first because dp-accounting walks on into negative losses, where its exp overflows.
+    # Checked first because dp-accounting would go on into negative losses, where its exp overflows.
     if loss.get_delta_for_epsilon(0.0) <= target:
         return 0.0
     return min(best, float(loss.get_epsilon_for_delta(target)) * _UP)
@@ -251,7 +253,7 @@ def optimal(guarantees: Guarantees, *, epsilon: float | None = None, delta: floa
         The guarantee; (inf, 1) when there is no finite epsilon for this delta.
 
     Raises:
-        ValueError: both or none given, or as in `total_delta` and `total_epsilon`.
+        ValueError: both or neither given, or as in `total_delta` and `total_epsilon`.
 
     Example:
         >>> optimal([Guarantee(0.5, 0.0, "REPLACE_ONE")] * 2, epsilon=1.0)
@@ -284,7 +286,7 @@ def _counted(guarantees: Guarantees) -> Counter[Guarantee]:
     for part, count in parts.items():
         if not isinstance(part, Guarantee):
             raise TypeError(f"guarantees must hold Guarantee objects, got {part!r}")
-        parts[part] = arguments.count("the count of each guarantee", count)  # sums of NumPy's would wrap
+        parts[part] = arguments.count("the count of each guarantee", count)  # sums of NumPy integers would wrap
     relations = sorted({part.relation for part in parts})
     if len(relations) > 1:
         rule = "convert first, as with guarantee.under('REPLACE_ONE')"
@@ -293,7 +295,7 @@ def _counted(guarantees: Guarantees) -> Counter[Guarantee]:
 
 
 def _allowance(parts: Counter[Guarantee]) -> float:
-    """What is added to a delta for the rounding of the convolutions."""
+    """The amount added to a delta for the rounding of the convolutions."""
     return parts.total() * FFT_ERROR
 
 
@@ -311,12 +313,12 @@ def _least_epsilon(keeps: Callable[[float], bool], most: float) -> float:
 
 
 def _hopeless(parts: Counter[Guarantee]) -> bool:
-    """Whether one of them promises nothing that numbers can say."""
+    """Whether one of them promises nothing that floats can express."""
     return any(part.epsilon > losses.LARGEST_EPSILON or part.delta >= 1.0 for part in parts)
 
 
 def _loss_distribution(parts: Counter[Guarantee]) -> Any:
-    """The privacy-loss distribution of the worst mechanisms with these guarantees, if not `_hopeless`; None if it cannot be had."""
+    """The privacy-loss distribution of the worst mechanisms with these guarantees, if not `_hopeless`; None if it cannot be computed."""
     arguments.integer("the count of guarantees", parts.total(), at_least=1, at_most=_MOST_PARTS)
     interval = _interval(parts)
     if interval == 0.0:
@@ -326,13 +328,13 @@ def _loss_distribution(parts: Counter[Guarantee]) -> Any:
         for part, count in parts.items():
             each = losses.worst(part.epsilon, part.delta, interval).self_compose(count)
             total = each if total is None else total.compose(each)
-    except IndexError:  # of dp-accounting, where hardly any loss is finite and what it cuts off leaves none
+    except IndexError:  # raised by dp-accounting where hardly any loss is finite and its truncation leaves none
         return None
     return total
 
 
 def _interval(parts: Counter[Guarantee]) -> float:
-    """Grid step for the losses: the smallest budget if the others are its multiples, else a power of two.
+    """The grid step for the losses: the smallest budget if the others are its multiples, else a power of two.
 
     Either has so few significant bits that its multiples are exact and divide back exactly: nothing slips
     to the next grid point.

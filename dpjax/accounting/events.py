@@ -20,12 +20,12 @@ from dpjax.accounting import losses
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class EpsilonDeltaDpEvent(dp_event.DpEvent):
-    """A mechanism of which nothing is known but that it is (epsilon, delta)-private under a neighbouring relation.
+    """A mechanism of which nothing is known except that it is (epsilon, delta)-private under a neighbouring relation.
 
     Attributes:
         epsilon: finite, >= 0.
         delta: in [0, 1).
-        relation: accountants for another one refuse the event.
+        relation: the neighbouring relation; accountants for another one refuse the event.
     """
 
     epsilon: float
@@ -34,10 +34,10 @@ class EpsilonDeltaDpEvent(dp_event.DpEvent):
 
 
 class Accountant(pld.PLDAccountant):
-    """`dp_accounting.pld.PLDAccountant`, which also composes `EpsilonDeltaDpEvent`, exactly for the worst mechanism.
+    """A `dp_accounting.pld.PLDAccountant` that also composes `EpsilonDeltaDpEvent`, exactly for the worst mechanism.
 
-    `RandomizedResponseDpEvent` counts as often as it is composed (dp-accounting 0.6 forgets the count and takes 100 runs for one).
-    Convolutions are dp-accounting's, whose deltas may be wrong by some 1e-16 a run; `dpjax.accounting.total_delta` adds that.
+    `RandomizedResponseDpEvent` counts as often as it is composed (dp-accounting 0.6 forgets the count and counts 100 runs as one).
+    Convolutions are dp-accounting's, whose deltas may be wrong by some 1e-16 per run; `dpjax.accounting.total_delta` adds that.
     """
 
     def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
@@ -58,7 +58,7 @@ class Accountant(pld.PLDAccountant):
     def _add(self, loss: Any, count: int) -> None:
         try:
             self._pld: Any = self._pld.compose(loss.self_compose(count))
-        except IndexError:  # of dp-accounting, where hardly any loss is finite and what it cuts off leaves none
+        except IndexError:  # raised by dp-accounting where hardly any loss is finite and its truncation leaves none
             self._contains_non_dp_event = True
 
 

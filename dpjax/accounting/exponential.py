@@ -1,4 +1,4 @@
-"""Totals of exponential mechanisms: (epsilon, delta) and zero-concentrated ones, as large as basic or concentrated composition allows.
+"""Budgets for exponential mechanisms that keep an (epsilon, delta) or zCDP total, as large as basic or concentrated composition allows.
 
 **Bounded range.** A mechanism with P[z] proportional to exp(lambda u(z)) has the loss l(z) = ln P[z]/Q[z] = lambda (u(z) - u'(z)) + a
 constant: all losses of two neighbours lie in an interval of length r = lambda range(u - u'), which contains 0 (Durfee, Rogers 2019; Dong,
@@ -6,16 +6,17 @@ Durfee, Rogers 2020). So it is (r, 0)-private; if no more than that were known, 
 long.
 
 **Concentration** (Cesar, Rogers 2021): such a pair is r^2/8-zCDP. Proof: K(s) = ln E_Q[e^(s l)] has K(0) = K(1) = 0, and K''(s) is the
-variance of l under a tilted law, r^2/4 at most as l lies in an interval of length r. So K(s) - (r^2/8) s (s - 1) is concave and 0 at s = 0
-and 1, hence at most 0 beyond: D_s(P || Q) = K(s)/(s - 1) <= s r^2/8 for all s > 1. Sums of rho are kept by adaptive composition (Bun,
-Steinke 2016, Lemma 2.3).
+variance of l under a tilted law, which is at most r^2/4 because l lies in an interval of length r. So K(s) - (r^2/8) s (s - 1) is concave
+and 0 at s = 0 and 1, hence at most 0 beyond: D_s(P || Q) = K(s)/(s - 1) <= s r^2/8 for all s > 1. Under adaptive composition the values
+of rho add up (Bun, Steinke 2016, Lemma 2.3).
 
 **From rho to (epsilon, delta)** (Canonne, Kamath, Steinke 2020, Proposition 12). delta = E_P[(1 - e^(epsilon - l))_+], and with a = alpha -
 1 > 0, 1 - e^(-x) <= e^(a x) (a/(a+1))^(a+1)/a for all x > 0, with equality at e^(-x) = a/(a+1). So rho-zCDP gives, for every a > 0,
 
     delta <= exp(a ((a + 1) rho - epsilon)) (a/(a+1))^(a+1) / a,
 
-which is delta at rho(a) = (epsilon + (ln(delta a) + (a + 1) ln(1 + 1/a))/a) / (a + 1). Every a is proved, so the greatest of a list is.
+whose right side is delta at rho(a) = (epsilon + (ln(delta a) + (a + 1) ln(1 + 1/a))/a) / (a + 1). This holds for every a, so also for the
+greatest rho(a) over a list of them.
 """
 
 import math
@@ -28,11 +29,11 @@ from dpjax.accounting.composition import few_losses
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments
 
-# The a that are tried, in units of the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): two neighbours differ by 4.4 %.
+# The a that are tried, relative to the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): adjacent ones differ by 4.4 %.
 _ORDERS = np.geomspace(1 / 8, 8, 97)
-# And lesser ones, the best where delta is not far below epsilon: numbers by themselves, of which two neighbours differ by a ninth.
+# And smaller ones, in absolute terms, the best where delta is not far below epsilon: adjacent ones differ by a ninth.
 _LESSER = np.geomspace(1 / 8, 2.0**44, 321)
-# What is given up for rounding: in float32, too, the sum in rho(a) loses less than half of it.
+# What is given up for rounding: even in float32 the sum in rho(a) loses less than half of it.
 _SAFE = 1.0 - 4e-6
 
 
@@ -42,7 +43,7 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
 
     Args:
       epsilon: > 0; a number or a traced scalar.
-      delta: in [0, 1); a number or a traced scalar. What is above 1/2 is not used.
+      delta: in [0, 1); a number or a traced scalar. Any excess over 1/2 is not used.
       xp: `numpy` or `jax.numpy`.
 
     Formal guarantees: a mechanism with D_alpha <= rho alpha for all alpha > 1 in both directions is (epsilon, delta)-private, under the
@@ -74,18 +75,18 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
 
 @arguments.in_plain_numbers
 def exponential_rate(epsilon: Any, delta: Any, *, ranges: Any, squares: Any, xp: Any = np) -> Any:
-    """The largest lambda at which exponential mechanisms are together (epsilon, delta)-private, by sums of ranges or of their squares.
+    """The largest lambda for which exponential mechanisms together are (epsilon, delta)-private, from sums of ranges or of their squares.
 
         max{epsilon / ranges, sqrt(8 rho / squares)},   rho = `largest_rho`.
 
     Args:
       epsilon, delta: as for `largest_rho`.
-      ranges: the most that the ranges of u - u' add up to, over all neighbours; > 0.
-      squares: the most that their squares add up to; > 0.
+      ranges: the largest sum of the ranges of u - u', over all neighbours; > 0.
+      squares: the largest sum of their squares; > 0.
       xp: `numpy` or `jax.numpy`.
 
-    Formal guarantees: (epsilon, delta) for all runs together, adaptive ones too, if `ranges` and `squares` bound the sums along every way
-    that they can take; under the relation of the neighbours.
+    Formal guarantees: (epsilon, delta) for all runs together, also adaptive ones, if `ranges` and `squares` bound the sums along every
+    course that the runs can take; under the relation of the neighbours.
 
     Raises:
       TypeError, ValueError: a known argument out of range.
@@ -106,21 +107,21 @@ def exponential_epsilon(
 ) -> float:
     """The largest epsilon of each of `count` adaptive exponential mechanisms that together keep (epsilon, delta), or rho-zCDP.
 
-    Of (epsilon, delta) the best of basic composition, of the optimal one for pure mechanisms, which does not know that ranges are bounded
-    (`calibrate`; of up to 2^20, beyond which it is not worked out), and of r^2/8-zCDP each; of rho sqrt(8 rho / count).
+    For (epsilon, delta) it is the best of three: basic composition; optimal composition of pure mechanisms, which does not know that ranges
+    are bounded (`calibrate`; computed for a count of up to 2^20 only); and r^2/8-zCDP for each. For rho it is sqrt(8 rho / count).
 
     Args:
-      count: how many, >= 1.
-      epsilon: the total one, > 0, finite; or else rho.
-      delta: the total one, in [0, 1).
-      rho: the total one, > 0, finite, of zero-concentrated privacy.
+      count: the number of mechanisms, >= 1.
+      epsilon: the total epsilon, > 0, finite; or else rho is given.
+      delta: the total delta, in [0, 1).
+      rho: the total rho of zero-concentrated privacy, > 0, finite.
 
     Returns:
       r: mechanisms with P[z] proportional to exp(lambda u(z)) may have lambda range(u - u') <= r. That is `r q / (2 s)` in the exponent for
-      a score q of sensitivity s, and r is what they promise by themselves, (r, 0).
+      a score q of sensitivity s, and each mechanism by itself promises (r, 0).
 
     Raises:
-      TypeError, ValueError: an argument out of range; both epsilon and rho, or none; a delta with rho.
+      TypeError, ValueError: an argument out of range; both epsilon and rho, or neither; a delta with rho.
 
     >>> round(exponential_epsilon(100, epsilon=1.0, delta=1e-6), 4), round(exponential_epsilon(100, rho=0.02), 4)
     (0.0441, 0.04)
@@ -131,7 +132,7 @@ def exponential_epsilon(
     currency(epsilon, delta, rho)
     if rho is not None:
         rho = arguments.number("rho", rho, above=0.0, below=math.inf)
-        # Root by root: 8 rho may be beyond floats, rho / count so small that digits are lost.
+        # Root by root: 8 rho may overflow, and rho / count may be so small that digits are lost.
         return math.sqrt(8) * (math.sqrt(rho) / math.sqrt(count)) * (1 - 2.0**-50)
     total = Guarantee(
         arguments.number("epsilon", epsilon, above=0.0, below=math.inf),

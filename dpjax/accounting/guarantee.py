@@ -17,13 +17,13 @@ ADD_OR_REMOVE_ONE = "ADD_OR_REMOVE_ONE"
 REPLACE_LABEL = "REPLACE_LABEL"
 RELATIONS = (REPLACE_ONE, ADD_OR_REMOVE_ONE, REPLACE_LABEL)
 
-# From a relation to another: how many neighbouring steps of the first lead from neighbours of the second to one another.
+# From one relation to another: how many steps between neighbours of the first lead from one neighbour of the second to the other.
 STEPS = {
     (ADD_OR_REMOVE_ONE, REPLACE_ONE): 2,
     (ADD_OR_REMOVE_ONE, REPLACE_LABEL): 2,
     (REPLACE_ONE, REPLACE_LABEL): 1,
 }
-# Why there is no way: what a relation makes public that another one protects.
+# Why a conversion is impossible: what a relation makes public that another one protects.
 PUBLIC = {REPLACE_ONE: "the number of records is public", REPLACE_LABEL: "the points and their order are public"}
 
 
@@ -35,7 +35,7 @@ class Guarantee:
     (BNS, Definition 2.2). Numbers are float64 on the host.
 
     Args:
-        epsilon: >= 0, in nats; `math.inf` says that nothing is promised, and delta is then 1.
+        epsilon: >= 0, in nats; `math.inf` means that nothing is promised, and delta is then 1.
         delta: in [0, 1]; 0 is pure privacy.
         relation: "REPLACE_ONE" (one record takes another value; the number of records is public),
             "ADD_OR_REMOVE_ONE" (one record more or fewer), both as in `dp_accounting.NeighboringRelation`, or
@@ -84,7 +84,7 @@ class Guarantee:
 
     @property
     def neighboring_relation(self) -> Any:
-        """The relation as a member of `dp_accounting.NeighboringRelation`, which has none for labels: ValueError."""
+        """The relation as a member of `dp_accounting.NeighboringRelation`; ValueError for REPLACE_LABEL, for which there is none."""
         import dp_accounting
 
         if self.relation == REPLACE_LABEL:
@@ -126,10 +126,10 @@ class Guarantee:
         return Guarantee(epsilon, _group_delta(self.epsilon, self.delta, size), self.relation)
 
     def minus(self, spent: "Guarantee", name: str = "spent") -> "Guarantee":
-        """What is left of this budget after another mechanism: (e - e', d - d'), rounded down. Errors call that one `name`.
+        """What is left of this budget after another mechanism: (e - e', d - d'), rounded down; errors refer to `spent` as `name`.
 
         Raises:
-            ValueError: another relation, or nothing of epsilon or less than nothing of delta is left.
+            ValueError: another relation, or no epsilon or a negative delta would be left.
 
         Example:
             >>> Guarantee(1.0, 0.0, "REPLACE_ONE").minus(Guarantee(0.25, 0.0, "REPLACE_ONE")).epsilon
@@ -158,7 +158,7 @@ class Guarantee:
         Replacing a record removes one and adds one, so add/remove gives replace-one by group privacy of
         size 2: (2 e, (1 + exp(e)) d). Replacing a label replaces a record by one with the same point, so
         replace-one gives the same numbers for labels, and add/remove those of size 2. There is no way back
-        (but for no promise at all): a mechanism that prints the number of records is (0, 0)-private under
+        (except for no promise at all): a mechanism that prints the number of records is (0, 0)-private under
         replace-one, where that number is public, and promises nothing under add/remove; one that prints the
         points is (0, 0)-private for labels, and promises nothing under replace-one.
 
@@ -189,16 +189,16 @@ class Guarantee:
     # --------------------------------------------------------------------------------- the same promise in other words
 
     def to_dp_event(self) -> Any:
-        """The promise as an event that dp-accounting's accountants compose, never for less than it is.
+        """The promise as an event that dp-accounting's accountants compose, never understating its cost.
 
         - (e, 0) under ADD_OR_REMOVE_ONE: `DiscreteLaplaceDpEvent(e, 1)`, whose losses are +e and -e alone, for dp-accounting's own
           `PLDAccountant`.
-        - Another (e, d): `dpjax.accounting.events.EpsilonDeltaDpEvent`, for `dpjax.accounting.events.Accountant`, which composes it
+        - Any other (e, d): `dpjax.accounting.events.EpsilonDeltaDpEvent`, for `dpjax.accounting.events.Accountant`, which composes it
           together with all of dp-accounting's events.
-        - (0, 0): `NoOpDpEvent`. None, or delta = 1: `NonPrivateDpEvent`. For all accountants.
+        - (0, 0): `NoOpDpEvent`, for all accountants. No promise, or delta = 1: `NonPrivateDpEvent`, for all accountants.
 
-        dp-accounting 0.6 has no event of its own with an infinite loss, and the `RandomizedResponseDpEvent` that would be exact for
-        (e, 0) under REPLACE_ONE is counted once by its PLDAccountant however often it is composed, so it is not used. Its
+        dp-accounting 0.6 has no event of its own with an infinite loss, and its PLDAccountant counts a `RandomizedResponseDpEvent`,
+        which would be exact for (e, 0) under REPLACE_ONE, only once however often it is composed, so that is not used. Its
         accountants refuse events that they do not know. For its RdpAccountant there is `ZCDpEvent(guarantee.zcdp())`.
 
         Raises:
@@ -208,7 +208,7 @@ class Guarantee:
             >>> Guarantee(0.5, 0.0, "ADD_OR_REMOVE_ONE").to_dp_event()
             DiscreteLaplaceDpEvent(noise_parameter=0.5, sensitivity=1)
         """
-        from dpjax.accounting import events  # brings dp-accounting along
+        from dpjax.accounting import events  # imports dp-accounting
 
         return events.of(self.epsilon, self.delta, self.neighboring_relation)
 
@@ -219,7 +219,7 @@ class Guarantee:
         interval. It is exact in composition, too: see `dpjax.accounting.optimal`.
 
         Args:
-            interval: of the grid of losses, > 0; distributions are composed on one grid.
+            interval: the cell of the grid of losses, > 0; distributions that are composed need the same grid.
 
         Returns:
             `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`.
@@ -264,7 +264,7 @@ class Guarantee:
 
 
 def promised(algorithm: Any, relation: str) -> Guarantee:
-    """What an algorithm promises under a relation: by its own `guarantee_under`, where it knows better than to convert, or by `guarantee`.
+    """What an algorithm promises under a relation, by its own `guarantee_under` if it has one, else by converting its `guarantee`.
 
     Raises:
         ValueError: nothing follows from its relation.

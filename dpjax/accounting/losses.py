@@ -1,6 +1,6 @@
 """Privacy-loss distributions of dp-accounting, built so that they never understate: losses on a grid, rounded on the safe side.
 
-Whoever composes two of them needs the same grid in both; dp-accounting's own default is a cell of 1e-4.
+To compose two of them, both must be on the same grid; dp-accounting's own default is a cell of 1e-4.
 """
 
 import math
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-CELL = 1e-4  # of the grid of losses: what dp-accounting's accountant uses unless told otherwise
+CELL = 1e-4  # the cell of the grid of losses that dp-accounting's accountant uses by default
 LARGEST_EPSILON = 700.0  # exp(epsilon) must stay a float64; beyond, nothing is promised here
 # Masses on the grid under 8e-28 become infinite loss: long thin tails would only lengthen the convolutions.
 _THIN = 2.0**-90
-# With this much infinite loss nothing is promised: what is left would be lost in a few convolutions.
+# With more infinite loss than this, nothing is promised: the rest would be lost in a few convolutions.
 _HOPELESS = 1.0 - 2.0**-20
 
 Law = tuple[np.ndarray, np.ndarray]  # losses (some may be infinite) and their masses
@@ -20,7 +20,7 @@ Law = tuple[np.ndarray, np.ndarray]  # losses (some may be infinite) and their m
 
 def on_grid(epsilon: float, interval: float) -> float:
     """`epsilon` rounded up to a multiple of `interval`."""
-    steps = math.ceil(epsilon / interval)  # the quotient may have been rounded down to a whole number
+    steps = math.ceil(epsilon / interval)  # the quotient may have been rounded down to an integer
     return (steps if steps * interval >= epsilon else steps + 1) * interval
 
 
@@ -46,7 +46,7 @@ def discretised(law: Law, opposite: Law | None, interval: float) -> Any:
     Args:
         law: losses ln(P/Q) and their masses under P ("remove").
         opposite: losses ln(Q/P) and their masses under Q ("add"); None if that is the same law.
-        interval: cell of the grid.
+        interval: the cell of the grid.
     """
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
@@ -62,7 +62,7 @@ def discretised(law: Law, opposite: Law | None, interval: float) -> Any:
 
 
 def _nothing_promised(interval: float) -> Any:
-    """Delta is 1 at every epsilon. The finite loss beside it changes nothing, but dp-accounting cannot compose without any."""
+    """A distribution with delta = 1 at every epsilon; dp-accounting cannot compose it without a finite loss, which changes nothing."""
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     return PrivacyLossDistribution.create_from_rounded_probability({0: 1.0}, 1.0, interval)

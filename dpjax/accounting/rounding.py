@@ -1,4 +1,4 @@
-"""Exact rationals to floats on the safe side: a reported privacy is never better than the true one."""
+"""Rounds exact rationals to floats on the safe side: the reported privacy is never better than the true one."""
 
 import math
 import sys
@@ -8,7 +8,7 @@ _MOST = Fraction(sys.float_info.max)
 
 
 def at_least(exact: Fraction) -> float:
-    """The smallest float64 >= exact, infinity where no other is.
+    """The smallest float64 >= exact, which is infinity if no finite one is.
 
     >>> Fraction(at_least(3 * Fraction(0.1))) >= 3 * Fraction(0.1)
     True

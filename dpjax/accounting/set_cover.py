@@ -1,22 +1,22 @@
 """Rounds that share one failing test (GEO Claim 3.4, after Gupta et al. 2010), with the sharp form of its Lemma 3.5. Add/remove neighbours.
 
 **The process.** In round j a coin falls heads with probability p_j on one dataset S, chosen by an adversary who sees the past; on S' the
-odds of heads are e^r times as large: p'_j = e^r p_j / (1 + c p_j), c = e^r - 1. After the first heads both go on alike. For the
-exponential mechanism with weights exp(r q), "heads" is to choose a hypothesis that deletes the record z in which S and S' differ: only
-their scores differ, by 1.
+odds of heads are e^r times as large: p'_j = e^r p_j / (1 + c p_j), c = e^r - 1. After the first heads both continue in the same way. For
+the exponential mechanism with weights exp(r q), "heads" is the choice of a hypothesis that deletes the record z in which S and S' differ:
+only the scores of such hypotheses differ, by 1.
 
-**Its exact price.** After tails with p the likelihood ratio of S to S' is larger by 1 + c p, after heads by (1 + c p) e^-r. Tails with
-small p are best: P[all tails] falls by (1 - p), and -ln(1 - p) >= p >= ln(1 + c p)/c. So a ratio of L after tails alone has probability
-L^(-1/c) at most. The adversary who stops there wins (1 - e^x/L) L^(-1/c) of delta(x), most at L = e^(x + r), where one who never stops wins
-as much:
+**Its exact price.** Tails with probability of heads p multiply the likelihood ratio of S to S' by 1 + c p, and heads by (1 + c p) e^-r.
+Tails with small p are best for the adversary: they multiply P[all tails] by 1 - p, and -ln(1 - p) >= p >= ln(1 + c p)/c. So a ratio of L
+after tails alone has probability L^(-1/c) at most. An adversary who stops there gains (1 - e^x/L) L^(-1/c) of delta(x), which is largest at
+L = e^(x + r), where one who never stops gains as much:
 
     delta(x) = e^(-(x + r)/c) (1 - e^-r),    that is    x = c ln((1 - e^-r)/delta) - r.
 
-GEO bounds the same by 2 r (ln(1/delta) + 1). In the other direction, S' to S, tails have ratios below 1 and heads e^r at most.
+GEO bounds the same x by 2 r (ln(1/delta) + 1). In the other direction, S' to S, tails have ratios below 1 and heads e^r at most.
 
-**SetCoverLearner.** If z is positive, this is all. If it is negative, |S0| differs by 1 as well, until z is deleted: the noise in each of
-the first t rounds absorbs it. Noises floor(Lap(R/e_w)) of R rounds, moved by 1, cost e_w in all. So the learner is (e_w + max(r, x),
-delta)-private. That holds for every selection procedure with weights exp(r q), over any measure.
+**SetCoverLearner.** If z is positive, this is all. If it is negative, |S0| differs by 1 as well until z is deleted, in some round t: the
+noise in each of the first t rounds absorbs that. The noises floor(Lap(R/e_w)) of R rounds, each moved by 1, cost e_w in all.
+So the learner is (e_w + max(r, x), delta)-private. That holds for every selection procedure with weights exp(r q), over any measure.
 """
 
 import math
@@ -26,11 +26,11 @@ from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.accounting.rounding import at_least
 from dpjax.core import arguments, bisection
 
-LARGEST_RATE = 709.0  # e^r is a float
+LARGEST_RATE = 709.0  # up to here e^r is a float
 
 
 def process_delta(rate: float, epsilon: float) -> float:
-    """The exact price of the process, of any number of rounds, at this epsilon; see the module.
+    """delta(epsilon), the exact price of the process for any number of rounds; see the module.
 
     >>> round(process_delta(0.1, 1.0), 8)
     2.73e-06
@@ -38,7 +38,7 @@ def process_delta(rate: float, epsilon: float) -> float:
     rate = arguments.number("rate", rate, above=0.0, below=math.inf)
     epsilon = arguments.number("epsilon", epsilon, at_least=0.0, below=math.inf)
     heads = -math.expm1(-rate)
-    # 1/c by e^-r, as e^r may be no float; and the product first, as 1 / (1 - e^-r) may be none.
+    # 1/c is written with e^-r, as e^r may overflow; the product comes first, as 1 / (1 - e^-r) may overflow.
     return min(1.0, math.exp(-((epsilon + rate) * math.exp(-rate)) / heads) * heads * (1 + 2.0**-40) + math.ulp(0.0))
 
 
@@ -46,7 +46,7 @@ def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee
     """What SetCoverLearner promises: (e_w + max(r, x), delta) under ADD_OR_REMOVE_ONE; see the module.
 
     Args:
-      rate: r, of the weights exp(r q).
+      rate: r in the weights exp(r q).
       noise_epsilon: e_w; 0 where no noise is needed.
       delta: in (0, 1).
 

@@ -1,12 +1,12 @@
-"""What Reorder-Slice-Compute promises (CLNSS, Section 2): the printed analysis, plain composition, and a numerical one.
+"""What Reorder-Slice-Compute promises (CLNSS, Section 2): the printed analysis, plain composition, and a numerical accountant.
 
 A run cuts slices off a dataset, one after the other. Slice i is the first m_i + Geom(1 - exp(-s)) elements in an order
-of its own; computes, each (e, d)-private under add/remove, see one slice each, at once or later. Sizes, orders and
+of its own. Computes, each (e, d)-private under add/remove, see one slice each, at once or later. Sizes, orders and
 computes may depend on everything published before.
 
 **The numerical accountant.** For neighbours D and D' = D + x (b = 0, 1), CLNSS's simulator (Algorithm 2) produces the
 transcript and calls the data holder only in rounds where the two slices differ, until one call synchronises the runs.
-A call tells (alpha, beta) ~ R^b(Geom(1 - exp(-s))) (`synchronization`) and what is computed on its slice. Then
+A call reports (alpha, beta) ~ R^b(Geom(1 - exp(-s))) (`synchronization`) and what is computed on its slice. Then
 
 - with r = exp(-s) and g the least i with t_i = 0, the outcomes (alpha, beta) have only four losses ln(P_1 / P_0):
 
@@ -15,31 +15,31 @@ A call tells (alpha, beta) ~ R^b(Geom(1 - exp(-s))) (`synchronization`) and what
                          alpha = g-1:    ln(r^g / (1 - r^g)),  P_0 = (1-r)(1 - r^g)
                          alpha >= g:     -s,  P_0 = r^g
 
-  (for i <= g-2: P_1[(i,1)] / P_0[(i,1)] = (1/r - r^i) / (1 - r^(i+1)) = 1/r; the rest is geometric sums), so equal
-  losses can be added up and nothing is truncated;
-- if beta = 1 the slices of D and D' differ by one element more: every compute is a post-processing of randomised response
+  (for i <= g-2: P_1[(i,1)] / P_0[(i,1)] = (1/r - r^i) / (1 - r^(i+1)) = 1/r; the rest is geometric sums), so the masses
+  of equal losses can be added up and nothing is truncated;
+- if beta = 1, the slices of D and D' differ by one added element: every compute is a post-processing of randomised response
   RR(e, d) (Kairouz, Oh, Viswanath 2015);
-- if beta = 0 they have one element replaced (or, when the data run out, one element more): every compute is a
-  post-processing of RR(e', d'), (e', d') = (2e, (1 + exp(e)) d) by group privacy, or what the compute itself promises under
+- if beta = 0, they have one element replaced (or, when the data run out, one added): every compute is a post-processing of
+  RR(e', d'), where (e', d') = (2e, (1 + exp(e)) d) by group privacy, or is what the compute itself promises under
   replace-one.
 
-Hence with b known the whole transcript is a randomised function, the same for b = 0 and 1, of a sequence of independent calls
-(slice outcome, k randomised responses) that ends with the first beta = 1: a run that calls less often reads a prefix. The
+Hence for either b the whole transcript is a randomised function, the same for b = 0 and 1, of a sequence of independent calls
+(slice outcome, k randomised responses) that ends with the first beta = 1; a run that calls less often reads a prefix. The
 loss of that sequence,
 
       W = sum over j >= 0 of (go on)^{*j} * (stop)        (`*` is convolution of the laws of losses),
 
 bounds the run: delta(E) is at most the hockey-stick divergence of W, in each direction (the larger of b = 1 against 0 and
-0 against 1). That covers late computes, mappings that remove the difference (no more calls), a last mechanism on all that is
-left (a call without its slice outcome: count it as one slice), and any number of slices. With at most T slices the sum
-stops after T calls. n adaptive runs on one dataset give W^{*n}; other mechanisms are convolved on top.
+0 against 1). That covers late computes, mappings that remove the difference (no more calls), a last mechanism on all the
+remaining data (a call without its slice outcome: count it as one slice), and any number of slices. With at most T slices
+the sum stops after T calls. n adaptive runs on one dataset give W^{*n}; other mechanisms are convolved with it.
 
 Slices need not have equal noise: s is the largest. For s' <= s, Geom(1 - exp(-s')) = Geom(1 - exp(-s)) + X with X >= 0
 independent, because (1 - r z) / (1 - r' z) = 1 + (r' - r) z / (1 - r' z) has no negative coefficient; so the slice is one with
-noise s and the random size m + X, which the simulator may know. (W itself is not monotone in s, g being
+noise s and the random size m + X, which the simulator may know. (W itself is not monotone in s, as g is
 an integer: at e = 1/8, E = 0.15 it gives 0.20779 for s = 0.5625 and 0.20769 for s = 0.565.)
 
-W's losses are on the lattice j s + (multiples of 2 e'), which is summed exactly, all terms positive. Only compositions
+W's losses are on the lattice j s + (multiples of 2 e'), over which the sum is exact, all terms positive. Only compositions
 (n > 1, other mechanisms) go through dp-accounting's privacy-loss distributions; there each loss between two grid points
 is split between them so that both probabilities are kept ("connecting the dots"), an upper bound whose error is of
 second order in the grid.
@@ -65,18 +65,18 @@ from dpjax.core import arguments, bisection
 
 ACCOUNTANTS = ("printed", "basic", "advanced", "optimal", "numerical")
 
-# The sum over the number of calls stops when what is left, counted as infinite loss, is this small: relative to the delta
-# found so far, or absolutely where it goes into a convolution, which has rounding errors of 1e-16 anyway.
+# The sum over the number of calls stops when the remaining mass, counted as infinite loss, is this small: relative to the
+# delta found so far, or absolutely where it goes into a convolution, which has rounding errors of 1e-16 anyway.
 _LEFT, _LEFT_ON_GRID = 2.0**-40, 1e-18
-# And after so many calls at the latest: enough for slice noise up to 3; beyond, delta is overstated.
+# It stops after this many calls at the latest: enough for slice noise up to 3; beyond, delta is overstated.
 _CALLS = 2048
 # Grid cells in the larger of the two budgets. The splitting error is about (slope of ln delta times the cell)^2 / 8.
 _CELLS = 64
-# But no more than about so many in the sum of the extras.
+# But no more than about this many in the sum of the extras.
 _MOST_CELLS = 2**20
-# W's lattice grows with the square of the computes on a slice: of more than so many, several at once are one.
+# W's lattice grows with the square of the number of computes on a slice: more than these are grouped, and a group counts as one.
 _MOST_COMPUTES = 64
-# Sums of positive terms, each good to a few thousand roundings.
+# For sums of positive terms, each correct to a few thousand roundings.
 _UP = 1.0 + 2.0**-36
 # exp(2 epsilon) must stay a float64; a larger epsilon counts as no promise.
 LARGEST_EPSILON = 350.0
@@ -106,13 +106,13 @@ class Run:
     Args:
         slice_epsilon: s > 0 (from 2^-1000 on), the rate of the slice noise Geom(1 - exp(-s)) (the largest, if they differ).
         compute: what each compute promises under ADD_OR_REMOVE_ONE (the largest, if they differ).
-        slices: at most so many slices are cut, in each application; None for any number, which plain composition
-            and a printed analysis with delta > 0 cannot bear.
+        slices: the most slices that are cut in each application; None for any number, which plain composition and
+            the printed analysis with computes of delta > 0 cannot handle.
         computes: number k of computes on each slice (Corollary 2.2), at once or later.
         applications: number of adaptive runs on the same dataset (Theorem 2.3).
         replacement: what each compute promises under REPLACE_ONE; by default group privacy.
-        extra: guarantees of whatever else looks at the dataset or at what is left of it, under ADD_OR_REMOVE_ONE; any
-            iterable, or a mapping guarantee -> how often.
+        extra: guarantees of whatever else accesses the dataset or what is left of it, under ADD_OR_REMOVE_ONE; any
+            iterable, or a mapping from each guarantee to how often it is used.
 
     Raises:
         TypeError, ValueError: an argument out of range or under another relation.
@@ -148,7 +148,7 @@ class Run:
 
     @functools.cached_property
     def compute_apart(self) -> Guarantee:
-        """What a compute promises for two slices with one element replaced, or one more: (e', d')."""
+        """What a compute promises for two slices with one element replaced or added: (e', d')."""
         near, far = self.compute, self.replacement or self.compute.under_replace_one()
         return Guarantee(max(near.epsilon, far.epsilon), max(near.delta, far.delta), ADD_OR_REMOVE_ONE)
 
@@ -159,27 +159,27 @@ class Run:
             epsilon: total epsilon, finite, >= 0.
 
         Returns:
-            delta in [0, 1], at least the hockey-stick divergence of W: above it by 1e-10 of itself for one application
-            without extras, otherwise by less than a hundredth down to 1e-12; but 1 where the delta that the analysis gives one
-            compute alone, (1 + e^epsilon) times its own, is 1 or more. Of more than 64 computes on a slice, W is that of up to 64
-            groups of them, each a compute with the sum of their budgets: an upper bound, far above for many.
+            delta in [0, 1], at least the hockey-stick divergence of W: it exceeds that by a relative 1e-10 for one application
+            without extras, otherwise by less than a hundredth down to 1e-12; but it is 1 where the delta that the analysis gives
+            one compute alone, (1 + e^epsilon) times its own, is 1 or more. For more than 64 computes on a slice, W is that of up
+            to 64 groups, each a compute with the sum of its members' budgets: an upper bound, far from tight for many.
 
         Raises:
-            TypeError, ValueError: epsilon negative, infinite or no number.
+            TypeError, ValueError: epsilon negative, infinite or not a number.
         """
         return self._profile()(arguments.number("epsilon", epsilon, at_least=0.0, below=math.inf))
 
     def guarantee(self, *, delta: float, accountant: str = "numerical") -> Guarantee:
         """The run's guarantee at a total delta, by one of the accountants.
 
-        printed: Lemma 2.6 says (for k = 1, s = e) that a call is (s + 2 k e, 2 k exp(2 e) d)-private, Lemmas 2.7 and 2.8 that
-        there are more than w = `printed_calls(d^)` of them with probability at most d^; so (w (s + 2 k e),
+        printed: Lemma 2.6 says (for k = 1, s = e) that a call is (s + 2 k e, 2 k exp(2 e) d)-private, and Lemmas 2.7 and 2.8
+        that there are more than w = `printed_calls(d^)` of them with probability at most d^. This gives (w (s + 2 k e),
         d^ + 2 k n T exp(2 e) d) for n applications of T slices (Theorems 2.1, 2.3, Corollary 2.2, which lose the lemma's
-        exp(2 e); s < 1), extras added. The deltas of the computes do not depend on d^, and w falls with it: all the rest of
-        `delta` is spent on d^.
+        exp(2 e); s < 1), plus the extras. The deltas of the computes do not depend on d^, and w falls as d^ grows: all the
+        rest of `delta` is spent on d^.
 
-        basic, advanced, optimal: the same run by plain composition. With given sizes two slices have one element replaced (or
-        are equal, or have one more), each of the k n T computes costs `compute_apart`, and slice noise is not
+        basic, advanced, optimal: the same run by plain composition. With given sizes, two slices have one element replaced (or
+        are equal, or one has an element more); each of the k n T computes costs `compute_apart`, and slice noise is not
         needed (nor does it hurt). advanced adds the extras by basic composition.
 
         numerical: the module's W.
@@ -189,7 +189,7 @@ class Run:
             accountant: "printed", "basic", "advanced", "optimal" or "numerical".
 
         Returns:
-            The guarantee under ADD_OR_REMOVE_ONE, rounded up, with delta at most as asked; (inf, 1) when the
+            The guarantee under ADD_OR_REMOVE_ONE, rounded up, with delta at most the requested one; (inf, 1) when the
             accountant promises nothing here.
 
         Raises:
@@ -210,7 +210,7 @@ class Run:
     def loss_distribution(self) -> Any:
         """The whole run as a `PrivacyLossDistribution` of dp-accounting, ready to be composed further.
 
-        "Remove" is D' = D + x against D, "add" the other way. Losses lie on a grid whose cell is a power of two, at most
+        "Remove" is D' = D + x against D, and "add" is the reverse. Losses lie on a grid whose cell is a power of two, at most
         1/64 of the larger of s and e (more if extras dwarf both); an upper bound up to the rounding of FFTs.
 
         Raises:
@@ -238,13 +238,13 @@ class Run:
             return lambda epsilon: min(1.0, _UP * max(_excess_of_sum(self, bit, epsilon) for bit in (0, 1)))
         try:
             losses = self.loss_distribution()
-        except IndexError:  # of dp-accounting, where hardly any loss is finite and what it cuts off leaves none
+        except IndexError:  # raised by dp-accounting where hardly any loss is finite and its truncation leaves none
             return lambda epsilon: 1.0
         allowance = (self.applications + Counter(self.extra).total()) * FFT_ERROR
         return lambda epsilon: min(1.0, _UP * max(0.0, float(losses.get_delta_for_epsilon(epsilon))) + allowance)
 
     def _in_groups(self) -> "Run":
-        """A run that promises no more, with fewer computes on a slice: by basic composition several at once are one."""
+        """A run that promises no more, with fewer computes on a slice: basic composition merges several into one."""
         each = -(-self.computes // _MOST_COMPUTES)
         near, apart = (composition.basic({part: each}) for part in (self.compute, self.compute_apart))
         far = Guarantee(apart.epsilon, apart.delta, REPLACE_ONE)
@@ -255,15 +255,15 @@ class Run:
         return any(part.epsilon > LARGEST_EPSILON or part.delta == 1.0 for part in (self.compute_apart, *self.extra))
 
     def _plain(self) -> Counter[Guarantee]:
-        """Everything there is to compose when the slices are taken one by one."""
+        """Everything that has to be composed when the slices are taken one by one."""
         return Counter({self.compute_apart: self._computes()}) + Counter(self.extra)
 
     def _computes(self) -> int:
-        """How many computes there are in all; 0 if any number."""
+        """How many computes there are in all; 0 if their number is not bounded."""
         return (self.slices or 0) * self.computes * self.applications
 
     def _slack(self, delta: float, each: Fraction) -> float:
-        """What of a total delta is left when every compute has taken `each` and the extras theirs."""
+        """What is left of a total delta when every compute has taken `each` and the extras have taken theirs."""
         return at_most(Fraction(delta) - self._computes() * each - sum(Fraction(part.delta) for part in self.extra))
 
     def _printed(self, delta: float) -> Guarantee:
@@ -302,9 +302,9 @@ class Run:
 def printed_calls(slack: float, applications: int = 1) -> int:
     """w such that more than w calls to the data holder have probability at most d^, by the printed analysis.
 
-    Each call is the last of its application with probability >= 1/6. One application: (5/6)^w <= d^ (Lemma 2.7). n
-    of them: the proof of Lemma 2.8 bounds P[at least 6 n x calls] by exp(-n (x - 1 - ln x)), x >= 1. (The step after it,
-    exp(-calls/2), has lost the factor 1/6: it should read exp(-calls/12).)
+    Each call is the last of its application with probability >= 1/6. For one application, (5/6)^w <= d^ (Lemma 2.7). For
+    n of them, the proof of Lemma 2.8 bounds P[at least 6 n x calls] by exp(-n (x - 1 - ln x)), x >= 1. (The step after
+    that, exp(-calls/2), has lost the factor 1/6: it should read exp(-calls/12).)
 
     Args:
         slack: d^ in (0, 1).
@@ -371,17 +371,17 @@ def total_delta(
 def step_epsilon(
     *, total_epsilon: float, total_delta: float, accountant: str = "numerical", compute_delta: float = 0.0, **shape: Any
 ) -> float:
-    """The largest budget for slice noise and compute, both the same, with which a run keeps a total guarantee.
+    """The largest budget, the same for slice noise and compute, with which a run keeps a total guarantee.
 
     Args:
         total_epsilon: finite, > 0.
         total_delta: in (0, 1).
         accountant: the accountant, as in `Run.guarantee`; all but "numerical" and "printed" need `slices`.
-        compute_delta: what each compute takes of delta.
+        compute_delta: the delta of each compute.
         **shape: `slices`, `computes`, `applications`, `extra`, as in `Run`.
 
     Returns:
-        The budget, rounded down: it was itself checked.
+        The budget, rounded down: exactly this value was checked.
 
     Raises:
         TypeError, ValueError: an argument out of range, or no budget keeps the total.
@@ -408,14 +408,14 @@ def compute_epsilon(
     compute_delta: float = 0.0,
     **shape: Any,
 ) -> float:
-    """The largest budget for the computes with this slice noise, with which a run keeps a total guarantee.
+    """The largest budget for the computes with which a run with this slice noise keeps a total guarantee.
 
     Args:
         slice_epsilon: the rate of the slice noise.
         total_epsilon, total_delta, accountant, compute_delta, **shape: as in `step_epsilon`.
 
     Returns:
-        The budget, rounded down: it was itself checked.
+        The budget, rounded down: exactly this value was checked.
 
     Raises:
         TypeError, ValueError: an argument out of range, or no budget keeps the total.
@@ -442,16 +442,16 @@ def split(
 ) -> Split:
     """The cheapest way to divide a budget between slice noise and computes.
 
-    For each ratio of the two, from 1/64 to 64, the largest budgets that keep the total; the cost is minimised over
-    the ratio, by a grid and then a bounded search around its best point.
+    For each ratio of the two, from 1/64 to 64, the largest budgets that keep the total are found. The cost is
+    minimised over the ratio, by a grid and then a bounded search around its best point.
 
     Args:
         total_epsilon, total_delta, accountant, compute_delta, **shape: as in `step_epsilon`.
         cost: cost(slice_epsilon, compute_epsilon), falling in both, for instance lambda s, e: a/s + b/e.
 
     Returns:
-        The budgets, which were themselves checked, and their cost. A cost with valleys narrower than a factor 4 in the
-        ratio may have a cheaper one.
+        The budgets, whose exact values were checked, and their cost. If the cost has valleys narrower than a factor 4 in
+        the ratio, there may be a cheaper split.
 
     Raises:
         TypeError, ValueError: as in `step_epsilon`.
@@ -489,10 +489,10 @@ def largest(
 ) -> float:
     """The largest x for which the run family(x) keeps a total guarantee; its budgets must grow with x.
 
-    Doubling or halving from the total epsilon, then bisection. For calibrations that `step_epsilon` has no words for.
+    It doubles or halves from the total epsilon, then bisects. It is for calibrations that `step_epsilon` cannot express.
 
     Args:
-        family: x > 0 to a `Run`.
+        family: maps x > 0 to a `Run`.
         total: the guarantee to keep under ADD_OR_REMOVE_ONE, 0 < epsilon < inf, 0 < delta < 1.
         accountant: the accountant.
         precision: relative precision.
@@ -501,7 +501,7 @@ def largest(
         x, rounded down: family(x) was itself found to keep the total.
 
     Raises:
-        TypeError, ValueError: an argument out of range, or no x down to 2^-40 of its epsilon keeps it.
+        TypeError, ValueError: an argument out of range, or no x down to 2^-40 of the total epsilon keeps the total.
 
     Example:
         >>> count = Guarantee(0.05, 0.0, ADD_OR_REMOVE_ONE)
@@ -521,7 +521,7 @@ def largest(
             return family(x).delta(total.epsilon) <= delta
         return family(x).guarantee(delta=delta, accountant=accountant).epsilon <= total.epsilon
 
-    start = min(total.epsilon, LARGEST_EPSILON)  # beyond it exp(-x) is soon none
+    start = min(total.epsilon, LARGEST_EPSILON)  # beyond it exp(-x) soon underflows
     low = next((x for x in start * 0.5 ** np.arange(41) if fits(float(x))), None)
     if low is None:
         raise ValueError(f"no budget down to {start * 0.5**40:.3g} keeps {total} by the accountant {accountant!r}")
@@ -532,7 +532,7 @@ def largest(
 
 
 def _least_epsilon(profile: Callable[[float], float], delta: float) -> float:
-    """The least epsilon >= 0 with profile(epsilon) <= delta, rounded up; inf if there is none of use."""
+    """The least epsilon >= 0 with profile(epsilon) <= delta, rounded up; inf if there is no useful one."""
     low, high = 0.0, 1.0
     if profile(low) <= delta:
         return low
@@ -544,7 +544,7 @@ def _least_epsilon(profile: Callable[[float], float], delta: float) -> float:
 
 
 def _call(slice_epsilon: float, bit: int) -> tuple[float, Law]:
-    """One holder call, b = bit against the other: P_b[go on] (loss s, or -s for bit 0), and the outcomes that stop."""
+    """One call to the holder, b = bit against the other: P_b[go on] (of loss s, or -s for bit 0), and the law of the outcomes that stop."""
     ratio, width = math.exp(-slice_epsilon), -math.expm1(-slice_epsilon)
     first = synchronization.surely_synchronised(slice_epsilon)
     tail, head = math.exp(-first * slice_epsilon), -math.expm1(-first * slice_epsilon)
@@ -568,7 +568,7 @@ def _response(part: Guarantee, count: int) -> Law:
 
 
 def _outcomes(run: Run, bit: int) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    """W's losses and masses, by the number of calls, each with the mass that is still to come."""
+    """W's losses and masses, one item for each number of calls, with the mass that is still to come."""
     go_on, (stop_losses, stop_masses) = _call(run.slice_epsilon, bit)
     near_losses, near_masses = _response(run.compute, run.computes)
     far_losses, far_masses = _response(run.compute_apart, run.computes)
@@ -589,7 +589,7 @@ def _outcomes(run: Run, bit: int) -> Iterator[tuple[np.ndarray, np.ndarray, floa
 
 
 def _excess_of_sum(run: Run, bit: int, epsilon: float) -> float:
-    """The hockey-stick divergence of W for b = bit against the other, what is left counted as infinite loss."""
+    """The hockey-stick divergence of W for b = bit against the other; the mass not summed counts as infinite loss."""
     total, far = 0.0, run.slice_epsilon + run.computes * run.compute_apart.epsilon
     for calls, (losses, masses, left) in enumerate(_outcomes(run, bit), start=1):
         below = epsilon - 2.0**-50 * (
@@ -603,7 +603,7 @@ def _excess_of_sum(run: Run, bit: int, epsilon: float) -> float:
 
 
 def _atoms(run: Run, bit: int) -> Law:
-    """W as one law, what is left counted as infinite loss."""
+    """W as one law; the mass not summed counts as infinite loss."""
     losses, masses = [], []
     for calls, (some, their, left) in enumerate(_outcomes(run, bit), start=1):
         losses.append(some.ravel())
@@ -614,7 +614,7 @@ def _atoms(run: Run, bit: int) -> Law:
 
 
 def _composed(losses: Any, count: int) -> Any:
-    """A loss distribution `count` times; dp-accounting would truncate a single one for nothing."""
+    """A loss distribution composed `count` times; dp-accounting would truncate a single one needlessly."""
     return losses.self_compose(count) if count > 1 else losses
 
 
@@ -627,7 +627,7 @@ def _check_relation(name: str, part: Guarantee, relation: str) -> None:
 
 
 def _total(epsilon: float, delta: float) -> Guarantee:
-    """What a run is to keep; its numbers are refused by the names that callers have for them."""
+    """The total that a run is to keep; errors name its numbers as the callers' arguments are named."""
     return Guarantee(
         arguments.number("total_epsilon", epsilon, above=0.0, below=math.inf),
         _checked_delta(delta, "total_delta"),

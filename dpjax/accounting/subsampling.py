@@ -12,7 +12,7 @@ _LEAST_EPSILON = 2.0**-600  # parts of it, one in 2^128, are floats with all dig
 def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration: str = "proved") -> Guarantee:
     """The promise of A run on `drawn` = n rows, each uniform among `rows` = m.
 
-    printed (Lemma 29; the text of the paper turns n/m upside down): for e <= 1 and m >= 2 n,
+    printed (Lemma 29; the text of the paper has n/m inverted): for e <= 1 and m >= 2 n,
     (6 e n/m, 4 exp(6 e n/m) (n/m) d).
 
     proved: any e, n, m >= 2, with M = (1 + (exp(e) - 1) / m)^n and M' = (1 - (1 - exp(-e)) / m)^n,
@@ -31,7 +31,7 @@ def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration
 
         P - M P' <= w_0 (1 - M) P_0 + sum_{t >= 1} w_t [(exp(t e) - M) P_0 + d_t] = (E[exp(T e)] - M) P_0 + E[d_T] = E[d_T],
 
-    and E[exp(T e)] = M, E[d_T] = d (M - 1) / (exp(e) - 1). Second case: average P_t <= exp(t e) P_0 + d_t and the second inequality,
+    and E[exp(T e)] = M, E[d_T] = d (M - 1) / (exp(e) - 1). Second case: averaging P_t <= exp(t e) P_0 + d_t and the second inequality,
 
         P <= M P_0 + E[d_T],   P' >= M' P_0 - E[exp(-T e) d_T],   hence   P <= (M / M') (P' + E[exp(-T e) d_T]) + E[d_T],
 
@@ -78,9 +78,9 @@ def with_replacement(guarantee: Guarantee, *, drawn: int, rows: int, calibration
 
 def _proved(guarantee: Guarantee, drawn: int, rows: int) -> Guarantee:
     """The closed form above."""
-    if guarantee.epsilon > 700.0:  # exp would overflow; nothing is left then
+    if guarantee.epsilon > 700.0:  # exp would overflow; no promise is left then
         return Guarantee.none(REPLACE_ONE)
-    # A smaller epsilon promises this one, too, and its quotients by `rows` would leave the range of floats.
+    # A smaller epsilon implies this one, and its quotients by `rows` would leave the range of floats.
     inner = max(guarantee.epsilon, _LEAST_EPSILON) if guarantee.epsilon else 0.0
     grow, shrink = math.expm1(inner), -math.expm1(-inner)
     log_more, log_less = drawn * math.log1p(grow / rows), drawn * math.log1p(-shrink / rows)

@@ -1,8 +1,8 @@
 """The synchronisation mapping of Reorder-Slice-Compute (CLNSS, Lemma 2.4), in float64 on the host.
 
 A slice has m + G elements, G ~ Geom(1 - exp(-epsilon)): P[G = i] = (1-r) r^i with r = exp(-epsilon). Where the slices
-of two neighbours differ, the data holder tells not G but (alpha, beta) ~ R^b(G), b = 1 for the larger dataset. With
-t_i = max(0, r^i + r^(i+1) - 1):
+of two neighbours differ, the data holder reports not G but (alpha, beta) ~ R^b(G), with b = 1 for the larger dataset.
+With t_i = max(0, r^i + r^(i+1) - 1):
 
     R^b(i) = (i, 0) with probability t_i r^-(i+b) (they stay apart), else (i-b, 1) (synchronised from here on).
 
@@ -29,8 +29,8 @@ def stay_probabilities(epsilon: float, size: int, bit: int) -> np.ndarray:
     """P[R^bit(i) = (i, 0)] = t_i exp((i + bit) epsilon), for i = 0, ..., size-1.
 
     Args:
-        epsilon: the rate of the slice noise, finite and > 0 (from 2^-1000 on).
-        size: how many.
+        epsilon: the rate of the slice noise, finite and > 0 (at least 2^-1000).
+        size: how many probabilities.
         bit: 0 for the smaller dataset of the pair, 1 for the larger one.
 
     Returns:
@@ -60,7 +60,7 @@ def leave_probabilities(epsilon: float, size: int, bit: int) -> np.ndarray:
 def law(epsilon: float, size: int, bit: int) -> np.ndarray:
     """P[R^bit(Geom(1 - exp(-epsilon))) = (alpha, beta)] for alpha = 0, ..., size-1 and beta = 0, 1.
 
-    From size = `surely_synchronised(epsilon)` on, what is left out is exp(-(size + bit) epsilon), all with beta = 1.
+    From size = `surely_synchronised(epsilon)` on, the probability left out is exp(-(size + bit) epsilon), all with beta = 1.
 
     Args:
         epsilon, size, bit: as for `stay_probabilities`.
@@ -100,14 +100,14 @@ def stop_probability(epsilon: float, bit: int) -> float:
 
 
 def _leave_larger(epsilon: float, size: int) -> np.ndarray:
-    """P[R^1(i) = (i-1, 1)] = min(1, exp(epsilon) (exp(i epsilon) - 1)): no cancellation, and all else follows from it."""
+    """P[R^1(i) = (i-1, 1)] = min(1, exp(epsilon) (exp(i epsilon) - 1)), without cancellation; everything else follows from it."""
     epsilon, size = _checked_epsilon(epsilon), arguments.integer("size", size, at_least=1)
-    # Each factor is clipped where the product has passed 1, so that nothing overflows.
+    # Each factor is clipped where the product exceeds 1, so that nothing overflows.
     return np.minimum(1.0, math.exp(min(epsilon, 1.0)) * np.expm1(np.minimum(np.arange(size) * epsilon, 1.0)))
 
 
 def _checked_epsilon(epsilon: float) -> float:
-    """A finite rate > 0, by which numbers can be divided."""
+    """A finite rate > 0, large enough to divide by."""
     return arguments.number("epsilon", epsilon, at_least=LEAST_RATE, below=math.inf)
 
 

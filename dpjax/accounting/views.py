@@ -1,10 +1,10 @@
-"""An (epsilon, delta)-guarantee seen as Rényi, as zero-concentrated and as f-differential privacy: exact for the worst mechanism.
+"""An (epsilon, delta)-guarantee as Rényi, zero-concentrated and f-differential privacy: exact for the worst mechanism.
 
 **The worst mechanism.** Among all pairs (P, Q) of laws with P[R] <= exp(e) Q[R] + d and the same with P and Q exchanged, one
-dominates: P = (d, (1-d) p, (1-d) (1-p), 0) with p = exp(e) / (1 + exp(e)), and Q = P backwards (Kairouz, Oh, Viswanath 2015). To
-dominate is to have the larger hockey-stick H(x) = sup_R P[R] - x Q[R] at every x >= 0; every f-divergence is an integral of H with
-weights f''(x) >= 0, so the dominating pair has the largest of each of them, Rényi's too, and the lowest trade-off function. What
-follows are the numbers of this pair, so none of them can be improved for a mechanism of which only (e, d) is known.
+dominates: P = (d, (1-d) p, (1-d) (1-p), 0) with p = exp(e) / (1 + exp(e)), and Q = P reversed (Kairouz, Oh, Viswanath 2015). A pair
+dominates if it has the larger hockey-stick divergence H(x) = sup_R P[R] - x Q[R] at every x >= 0. Every f-divergence is an integral of H
+with weights f''(x) >= 0, so the dominating pair has the largest of each of them, also of Rényi's, and the lowest trade-off function. The
+numbers below are those of this pair, so none of them can be improved for a mechanism of which only (e, d) is known.
 
 **Rényi** (d = 0). With h = (a - 1) e and cosh(b + h) / cosh(b) = cosh(h) + sinh(h) tanh(b) for b = e / 2,
 
@@ -31,8 +31,8 @@ Rényi divergences and rho are rounded up, f is rounded down.
 import math
 from fractions import Fraction
 
-_UP = 1.0 + 2.0**-44  # a dozen operations on positive terms, each good to an ulp or two
-_TINY = 2.0**-1070  # sixteen of the least positive numbers: what the same operations lose by underflow
+_UP = 1.0 + 2.0**-44  # a dozen operations on positive terms, each correct to an ulp or two
+_TINY = 2.0**-1070  # sixteen times the least positive float: what the same operations may lose to underflow
 
 
 def renyi_divergence(epsilon: float, delta: float, order: float) -> float:
@@ -68,7 +68,7 @@ def concentration(epsilon: float, delta: float) -> float:
 
 
 def type_two_error(epsilon: float, delta: float, error: float) -> float:
-    """f(error): what any test of neighbours errs with on the one side if it errs with `error` on the other, rounded down.
+    """f(error): the least error of any test of neighbours on one side if its error on the other is at most `error`, rounded down.
 
     >>> type_two_error(0.0, 0.0, 0.25), round(type_two_error(1.0, 0.0, 0.1), 4)
     (0.75, 0.7282)
@@ -78,6 +78,6 @@ def type_two_error(epsilon: float, delta: float, error: float) -> float:
         return 0.0
     if epsilon == delta == 0.0:
         return left if Fraction(left) <= 1 - Fraction(error) else math.nextafter(left, 0.0)
-    large = epsilon > 700.0 and error > 0.0  # exp(epsilon) is past all floats; what it takes away is not looked at
+    large = epsilon > 700.0 and error > 0.0  # exp(epsilon) may overflow; the branch that it makes negative is skipped
     steep = 0.0 if large else 1.0 - delta - math.exp(min(epsilon, 700.0)) * error
     return max(0.0, max(steep, math.exp(-epsilon) * left) - 2.0**-48)

@@ -1,7 +1,7 @@
-"""Sample sizes that the theorems ask for, and lower bounds: one function a theorem, float64 on the host.
+"""Sample sizes that the theorems require, and lower bounds: one function per theorem, in float64 on the host.
 
-`README.md` in this folder says which function, test and picture belongs to which theorem of the papers. An argument that is to be
-in (0, 1), as errors, failure probabilities and deltas are, may be as small as 2^-500 (3e-151): formulas multiply two of them, and divide.
+`README.md` in this folder says which function, test and picture belongs to which theorem of the papers. An argument that must lie in
+(0, 1), such as an error, a failure probability or a delta, may be as small as 2^-500 (3e-151): formulas multiply two of them, and divide.
 """
 
 import sys

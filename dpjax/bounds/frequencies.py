@@ -1,4 +1,4 @@
-"""Sample sizes of sanitizers of points, and of k points learned from their counts. Numbers of examples, exact ints."""
+"""Sample sizes for sanitizers of points, and for learning k points from their counts: numbers of examples, as exact ints."""
 
 import math
 from collections.abc import Callable
@@ -13,8 +13,8 @@ MOST_COUNTED = 2**53  # a threshold that floats hold
 _MORE = 1 + 1e-12  # sizes are rounded up, past what floating point may have lost
 SANITIZED = (
     1 / 60
-)  # PointLearner: answers accurate to so much of alpha give a database accurate to alpha/30, as Algorithm 5 wants
-HEAVY = 1 / 15  # the share of alpha from which on a point is heavy to it
+)  # PointLearner: answers accurate to this share of alpha give a database accurate to alpha/30, as Algorithm 5 requires
+HEAVY = 1 / 15  # PointLearner: from this share of alpha on, a point is heavy
 
 
 # MULTI Algorithm 2, with the printed thresholds and with the best ones ------------------------------------------------
@@ -54,7 +54,7 @@ def point_release(epsilon: float, delta: float, alpha: float, beta: float) -> in
 
 
 def histogram_margin(epsilon: Any, delta: Any, *, log: Callable[[Any], Any] = math.log) -> Any:
-    """1 + (2/epsilon) ln(1/(2 delta)): how far above the last count that is never released a noisy count must be.
+    """1 + (2/epsilon) ln(1/(2 delta)): by how much a noisy count must exceed the last count that is never released.
 
     Example:
         >>> histogram_margin(2.0, 0.5)
@@ -95,14 +95,14 @@ def point_histogram(epsilon: float, high: float, alpha: float, beta: float) -> i
 
 
 def sparse_threshold(bits: Any, epsilon: Any, spurious: Any = 1.0, *, xp: Any = math) -> Any:
-    """The least whole t >= 1 from which on at most `spurious` noisy counts of 2^d zeros are expected.
+    """The least integer t >= 1 such that at most `spurious` of the noisy counts of 2^d zeros are expected to reach it.
 
-    So many are 2^d r^t / (1 + r), with r = exp(-epsilon/2).
+    The expected number is 2^d r^t / (1 + r), with r = exp(-epsilon/2).
 
     Args:
         bits: d.
-        epsilon: for the whole histogram under REPLACE_ONE; its noise has epsilon/2.
-        spurious: > 0.
+        epsilon: for the whole histogram under REPLACE_ONE; the noise has epsilon/2.
+        spurious: the expected number that is allowed, > 0.
         xp: `math`, or `jax.numpy` for arrays and traced numbers, which pass unchecked.
 
     Raises:
@@ -121,13 +121,13 @@ def sparse_threshold(bits: Any, epsilon: Any, spurious: Any = 1.0, *, xp: Any = 
 
 
 def sparse_arrivals(bits: Any, epsilon: Any, least: Any, *, xp: Any = math) -> Any:
-    """-2^d ln(1 - p), for the probability p that the noise of a count is `least` >= 1 and more: above p 2^d by a factor of 2 ln 2 at most.
+    """-2^d ln(1 - p), for the probability p that the noise of a count is at least `least`; at most 2 ln 2 times p 2^d.
 
-    So P[none of 2^d zeros gets there] is exp of minus this; infinite where it is beyond the floats.
+    So P[none of 2^d zeros gets there] is exp of minus this. It is infinite where floats cannot hold it.
 
     Args:
         bits, epsilon, xp: as for `sparse_threshold`.
-        least: a whole number >= 1.
+        least: an integer >= 1.
 
     Raises:
         TypeError, ValueError: an argument out of range.
@@ -151,7 +151,7 @@ def sparse_arrivals(bits: Any, epsilon: Any, least: Any, *, xp: Any = math) -> A
 
 
 def least_sparse_threshold(bits: int, epsilon: float, most: float) -> int:
-    """The least whole t >= 1 at which `sparse_arrivals` is at most `most`.
+    """The least integer t >= 1 at which `sparse_arrivals` is at most `most`.
 
     Args:
         bits, epsilon: as for `sparse_threshold`.
@@ -175,14 +175,14 @@ def sparse_histogram(
 ) -> int:
     """An n for which every answer of a sparse histogram is within alpha except with probability beta.
 
-    Let m = floor(alpha n), G the noise, t the threshold and s <= t - 1 the shift: a count is answered by 0, or by itself + G - s if itself
-    + G >= t. Above the truth by more than m an answer is only if G > m + s. Below it by more than m are only those for counts above m, of
-    which there are fewer than 1/alpha, and only if G < s - m, or if they are not released, G < t - count, which is likeliest at a count of
-    m + 1. So all 2^d answers are right with probability
+    Let m = floor(alpha n), G the noise, t the threshold and s <= t - 1 the shift: a count is answered by count + G - s, or by 0 if
+    count + G < t. An answer exceeds the truth by more than m only if G > m + s. It falls short by more than m only for counts above m, of
+    which there are fewer than 1/alpha, and only if G < s - m, or if the count is not released, G < t - count, which is likeliest at a count
+    of m + 1. So all 2^d answers are right with probability at least
 
         (1 - P[G > m + s])^(2^d - k) (1 - P[G > m + s] - P[G < t - m - 1])^k,  k = min(2^d, ceil(1/alpha) - 1)
 
-    at least, and not more on data with k points of m + 1 each, where t <= m + s + 1. (A shift of t - 1 is the best one here: the second
+    and with no more than that on data with k points of m + 1 each, where t <= m + s + 1. (A shift of t - 1 is the best one here: the second
     probability does not depend on it.)
 
     Args:
@@ -223,7 +223,7 @@ def sparse_histogram(
 
 
 def san_points_rounds(alpha: float) -> int:
-    """R = ceil(2/alpha).
+    """The number of rounds, R = ceil(2/alpha).
 
     Example:
         >>> san_points_rounds(0.5)
@@ -241,7 +241,7 @@ def san_points_budget(
     sqrt: Callable[[Any], Any] = math.sqrt,
     log: Callable[[Any], Any] = math.log,
 ) -> tuple[Any, Any]:
-    """(e, d), what one of the R choices, and one of the two counts that differ between neighbours, may spend.
+    """(e, d): what each of the R choices, and each of the two counts that differ between neighbours, may spend.
 
     e = epsilon / sqrt(8 (R + 2) ln(5/delta)) and d = 2 delta/(5R). By BNS Theorem 2.5 with slack delta/5, R + 2 mechanisms cost
     sqrt(2 (R + 2) ln(5/delta)) e + 2 (R + 2) e^2 = epsilon/2 + epsilon^2 / (4 ln(5/delta)) <= epsilon for epsilon <= 2 ln(5/delta), and
@@ -310,15 +310,15 @@ def point_learner_least_count(beta: float, epsilon: float, delta: float) -> int:
 
 
 def point_learner_exact(alpha: float, beta: float, epsilon: float, delta: float, *, calibration: str = "proved") -> int:
-    """MULTI Theorem 40 with its constants: n for which PointLearner is private and all k errors are at most alpha but for beta.
+    """MULTI Theorem 40 with its constants: n at which PointLearner is private and has k errors <= alpha except with probability beta.
 
-    The same for every k. See `dpjax.multi.points.point_learner` for both calibrations. Of the printed one: it is
+    It is the same for every k. See `dpjax.multi.points.point_learner` for both calibrations. The printed one is the largest of
 
     - (960/(alpha epsilon)) (epsilon/4 + ln(2/delta)): Algorithm 2 at alpha/60 is private;
-    - (480/(alpha epsilon)) ln(960/(alpha beta)): its answers are within alpha/60, hence a database made of them within alpha/30, but for
-      beta/4 (Proposition 30);
-    - (200/(81 alpha)) ln(4/(alpha beta)): each of the at most 1/alpha points of mass >= alpha has a share >= alpha/10, but for beta/4
-      (Chernoff exp(-0.81 alpha n / 2) and a union bound, where the paper quotes Theorem 8 without constants);
+    - (480/(alpha epsilon)) ln(960/(alpha beta)): except with probability beta/4, its answers are within alpha/60, and hence a database made
+      from them is within alpha/30 (Proposition 30);
+    - (200/(81 alpha)) ln(4/(alpha beta)): except with probability beta/4, each of the at most 1/alpha points of mass >= alpha has a share
+      >= alpha/10 (Chernoff exp(-0.81 alpha n / 2) and a union bound, where the paper quotes Theorem 8 without constants);
     - (30/alpha) times the gap at which A_dist fails with probability beta/2.
 
     Args:
@@ -346,17 +346,17 @@ def point_learner_exact(alpha: float, beta: float, epsilon: float, delta: float,
 
 
 def point_learner_above(alpha: float, beta: float, epsilon: float, high: float) -> int:
-    """The proved size for this threshold: noisy counts above `high` make a point heavy."""
+    """The proved size for the threshold `high`: points with noisy counts above it are heavy."""
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(epsilon=epsilon, high=high)
     return _until_seen(alpha, beta, high - 4 / epsilon * math.log(alpha * beta / 2))
 
 
 def labelled_histogram(alpha: float, beta: float, epsilon: float, high: float) -> int:
-    """The least n for which a stability histogram of labelled points learns k points to error alpha but for beta, the same for every k.
+    """The least n at which a stability histogram of labelled points learns k points to error alpha with probability 1 - beta, for any k.
 
-    On consistent labels a pair (x, labels) is as frequent as its point. A count r = high + (2/epsilon) ln(1/(alpha beta)) is released but
-    for alpha beta/2, and n is the least with P[Bin(n, alpha) < r] <= alpha beta/2.
+    On consistent labels a pair (x, labels) is as frequent as its point. A count r = high + (2/epsilon) ln(1/(alpha beta)) is released
+    except with probability alpha beta/2, and n is the least with P[Bin(n, alpha) < r] <= alpha beta/2.
 
     Example:
         >>> labelled_histogram(0.1, 0.1, 1.0, histogram_margin(1.0, 1e-6))
@@ -368,10 +368,10 @@ def labelled_histogram(alpha: float, beta: float, epsilon: float, high: float) -
 
 
 def labelled_sparse_histogram(bits: int, k: int, alpha: float, beta: float, epsilon: float, *, threshold: int) -> int:
-    """An n for which a sparse histogram of labelled points learns k points to error alpha but for beta.
+    """An n for which a sparse histogram of labelled points learns k points to error alpha except with probability beta.
 
-    With probability `sparse_arrivals` at most a pair is released that does not occur, of 2^(bits + k). Otherwise all is well if every point
-    of mass above alpha is released, of which there are fewer than 1/alpha. So n is the least with
+    With probability at most `sparse_arrivals`, one of the 2^(bits + k) pairs is released although it does not occur. Otherwise all is well
+    if every point of mass above alpha is released; there are fewer than 1/alpha of these. So n is the least with
 
         P[Bin(n, alpha) + noise < threshold] <= alpha (beta - `sparse_arrivals`).
 
@@ -382,7 +382,7 @@ def labelled_sparse_histogram(bits: int, k: int, alpha: float, beta: float, epsi
         threshold: the least noisy count that is released.
 
     Raises:
-        TypeError, ValueError: an argument out of range, or a threshold at which strangers alone are more frequent than beta.
+        TypeError, ValueError: an argument out of range, or a threshold so low that `sparse_arrivals` alone is beta or more.
 
     Example:
         >>> labelled_sparse_histogram(16, 64, 0.1, 0.1, 1.0, threshold=sparse_threshold(80, 1.0, 0.05))
@@ -404,18 +404,18 @@ def labelled_sparse_histogram(bits: int, k: int, alpha: float, beta: float, epsi
 
 
 def _noise_below(x: Any, epsilon: float) -> Any:
-    """P[G < x] of two-sided geometric noise of epsilon/2, for whole x: P[G > -x], or 1 - P[G >= x]."""
+    """P[G < x] for two-sided geometric noise of epsilon/2 and integer x: P[G > -x], or 1 - P[G >= x]."""
     size = np.exp(-epsilon / 2 * np.where(x <= 0, 1 - x, x) - math.log1p(math.exp(-epsilon / 2)))
     return np.where(x <= 0, size, 1 - size)
 
 
 def _missed(n: int, alpha: float, epsilon: float, threshold: int, target: float) -> float:
-    """P[Bin(n, alpha) + two-sided geometric noise of epsilon/2 < threshold], to a part of `target` that is no matter."""
+    """P[Bin(n, alpha) + two-sided geometric noise of epsilon/2 < threshold], up to a negligible part of `target`."""
     from scipy.stats import binom  # slow to import
 
     rate, spread = epsilon / 2, math.sqrt(n * alpha * (1 - alpha))
     if rate * spread > (25 if rate < 0.004 else 8):
-        reach = math.ceil((40 - math.log(target)) / rate)  # of noise
+        reach = math.ceil((40 - math.log(target)) / rate)  # of the noise
         low, high = max(0, threshold - reach), min(n, threshold + reach)
         counts = np.arange(low, high + 1)
         missed = binom.pmf(counts, n, alpha) @ _noise_below(threshold - counts, epsilon)
@@ -423,8 +423,8 @@ def _missed(n: int, alpha: float, epsilon: float, threshold: int, target: float)
 
     norm = math.log1p(math.exp(-rate))
 
-    # Sums of binomial weights times exp(+-rate count) are those of other binomial laws. (None of their tails underflows here, as the
-    # noise is wide beside the spread of counts.)
+    # Sums of binomial weights times exp(+-rate count) are sums of other binomial laws. (None of their tails underflows here, as the noise
+    # is wide compared with the spread of the counts.)
     def tilted(sign: int) -> tuple[float, float]:
         grown = math.log1p(alpha * math.expm1(sign * rate))
         rarer = (

@@ -1,11 +1,11 @@
-"""How many examples suffice for k concepts of any class at once, agnostically (MULTI §4.1), the constants worked out. Floats.
+"""How many examples suffice for k concepts of any class at once, agnostically (MULTI §4.1), with explicit constants; floats.
 
-Proper agnostic PAC k-learners; neighbours: one example is replaced. Two ways: k times the exponential mechanism over the whole class
-(Corollary 34), or one sanitized database for all labels and the exponential mechanism over what the class does on it (Lemmas 35, 36).
+The learners are proper agnostic PAC k-learners; for neighbours, one example is replaced. There are two ways: the exponential mechanism over
+the whole class, k times (Corollary 34), or one sanitized database for all labels and the exponential mechanism over the dichotomies of the
+class on it (Lemmas 35, 36).
 
 Lemma 36 counts 2^|B| hypotheses on the |B| points of the sanitized database, hence VC ln(1/alpha)/(alpha^3 eps') there and in
-Corollaries 37 and 38. By Sauer's lemma there are at most (e |B|/VC)^VC: that term becomes VC ln(1/alpha)/(alpha eps'), and so it stands
-here.
+Corollaries 37 and 38. By Sauer's lemma there are at most (e |B|/VC)^VC; the term becomes VC ln(1/alpha)/(alpha eps'), which is used here.
 """
 
 import math
@@ -26,10 +26,10 @@ from dpjax.core import arguments, bisection
 
 
 def finite_class(log_concepts: float, alpha: float, beta: float, epsilon: float) -> float:
-    """Examples for one concept of a finite class, agnostically, properly, purely (MULTI Theorem 27, Kasiviswanathan et al.).
+    """Examples for one concept of a finite class: agnostic, proper and purely private (MULTI Theorem 27, Kasiviswanathan et al.).
 
-    The exponential mechanism over the class is within alpha/2 of the best empirical error but for beta/2 (BNS Proposition 2.26 (ii)), and
-    all empirical errors are right to alpha/4 but for beta/2 (Hoeffding):
+    Except with probability beta/2, the exponential mechanism over the class is within alpha/2 of the best empirical error (BNS Proposition
+    2.26 (ii)), and except with probability beta/2 all empirical errors are correct to alpha/4 (Hoeffding):
 
         max{ (4/(a eps)) ln(2|C|/b), (8/a^2) ln(4|C|/b) }.
 
@@ -57,7 +57,7 @@ def finite_class(log_concepts: float, alpha: float, beta: float, epsilon: float)
 def each_epsilon(concepts: int, epsilon: float, delta: float = 0.0) -> float:
     """epsilon' of each of k pure mechanisms that together cost epsilon, or (epsilon, delta) (MULTI Theorem 17).
 
-    epsilon/k; with delta > 0 the larger of this and the solution of sqrt(2 k ln(1/delta)) e + 2 k e^2 = epsilon.
+    It is epsilon/k; with delta > 0, the larger of this and the solution e of sqrt(2 k ln(1/delta)) e + 2 k e^2 = epsilon.
 
     Example:
         >>> each_epsilon(10, 1.0), round(each_epsilon(10**4, 1.0, 1e-6), 5)
@@ -73,15 +73,15 @@ def each_epsilon(concepts: int, epsilon: float, delta: float = 0.0) -> float:
 
 
 def vc_of_differences(vc: int) -> int:
-    """The largest VC dimension that {f xor g : f, g in C} can have: on n points it does at most (sum_(i <= VC) C(n, i))^2 things.
+    """The largest VC dimension that {f xor g : f, g in C} can have: it has at most (sum_(i <= VC) C(n, i))^2 dichotomies on n points.
 
-    Never smaller than it is, for points and thresholds (2) as well.
+    It is never below the true one, which is 2 for points and for thresholds.
 
     Example:
         >>> [vc_of_differences(vc) for vc in (1, 2, 10)]
         [5, 13, 82]
     """
-    arguments.integer("vc", vc, at_least=1, at_most=2**10)  # numbers of thousands of digits
+    arguments.integer("vc", vc, at_least=1, at_most=2**10)  # with numbers of thousands of digits already
 
     def too_many(n: int) -> bool:
         return sum(math.comb(n, i) for i in range(vc + 1)) ** 2 < 2**n
@@ -97,7 +97,7 @@ def direct_sum(
     Args:
         log_concepts: ln|C|, > 0.
         concepts: k.
-        alpha, beta: excess error of every hypothesis, and failure probability of all together.
+        alpha, beta: excess error of every hypothesis, and failure probability of all of them together.
         epsilon, delta: total privacy; pure if delta is 0.
 
     Example:
@@ -114,12 +114,13 @@ def generic_pure(
 ) -> float:
     """Examples for GenericLearner on a BLR database: VC log|X| + k VC + k log k (MULTI Lemma 35; sqrt(k) for k with delta > 0).
 
-    Half of epsilon sanitizes the points for symmetric differences (`vc_of_differences`), within alpha/5 but for beta/5; the other half goes
-    to the k labels (`each_epsilon`). On the R rows of that database the class does at most (e R/VC)^VC things: |H| in Lemma 36.
+    Half of epsilon sanitizes the points for symmetric differences (`vc_of_differences`), within alpha/5 except with probability beta/5; the
+    other half goes to the k labels (`each_epsilon`). On the R rows of that database the class has at most (e R/VC)^VC dichotomies: |H| in
+    Lemma 36.
 
     Args:
         log_domain: ln|X|, > 0.
-        vc: of the class.
+        vc: VC dimension of the class.
         concepts: k.
         alpha, beta: excess error and failure probability, in (0, 1).
         epsilon, delta: total privacy; pure if delta is 0.
@@ -153,14 +154,14 @@ def generic_weights(
 ) -> float:
     """Examples for GenericLearner on a database of private multiplicative weights (MULTI Lemma 35, its approximate half).
 
-    Of the order sqrt(log|X|) log|C| + sqrt(k) (VC + log k). Half of (epsilon, delta) sanitizes the points for |C|^2 symmetric differences,
-    within alpha/10 but for beta/5, in T = 2 ln|X| / (alpha/10)^2 rounds (`private_multiplicative_weights`); another alpha/10 brings the
-    database to R = `approximating_rows` rows, on which the class does at most (e R/VC)^VC things. The other half goes to the k labels
-    (`each_epsilon`).
+    They are of order sqrt(log|X|) log|C| + sqrt(k) (VC + log k). Half of (epsilon, delta) sanitizes the points for |C|^2 symmetric
+    differences, within alpha/10 except with probability beta/5, in T = 2 ln|X| / (alpha/10)^2 rounds (`private_multiplicative_weights`).
+    At the cost of another alpha/10 the database is reduced to R = `approximating_rows` rows, on which the class has at most (e R/VC)^VC
+    dichotomies. The other half goes to the k labels (`each_epsilon`).
 
     Args:
         log_domain, log_concepts: ln|X| and ln|C|, > 0.
-        vc: of the class.
+        vc: VC dimension of the class.
         concepts: k.
         alpha, beta: excess error and failure probability, in (0, 1).
         epsilon, delta: total privacy, delta in (0, 1).
@@ -202,17 +203,17 @@ def any_class(
 ) -> float:
     """Examples for k concepts of any finite class: the best of the ways of MULTI Theorem 31.
 
-    pure: min{k log|C|, (k + log|X|) VC} + k log k: the smaller of `direct_sum` and `generic_pure`, constants and all. With delta > 0: both
-    with sqrt(k), and if `constant` is given also GenericLearner on a database of private multiplicative weights, sqrt(k) VC +
-    sqrt(log|X|) log|C|, whose constant (`multiplicative_weights`) no paper here states. For pure learners that is left out.
+    Pure privacy takes min{k log|C|, (k + log|X|) VC} + k log k: the smaller of `direct_sum` and `generic_pure`, with their constants. With
+    delta > 0, both have sqrt(k) for k, and if `constant` is given, GenericLearner on a database of private multiplicative weights, sqrt(k)
+    VC + sqrt(log|X|) log|C|, is considered too; no paper here states its constant (`multiplicative_weights`). It is not for pure learners.
 
     Args:
         log_domain, log_concepts: ln|X| and ln|C|, > 0.
-        vc: of the class.
+        vc: VC dimension of the class.
         concepts: k.
         alpha, beta: excess error and failure probability, in (0, 1).
         epsilon, delta: total privacy.
-        constant: of private multiplicative weights, > 0, or None.
+        constant: the constant of private multiplicative weights, > 0, or None.
 
     Returns:
         Number of examples.
@@ -243,9 +244,9 @@ def generic_points(
 ) -> float:
     """Examples for k points by GenericLearner: ln(1/(a b d))/(a eps) + ln(k/b)/(a eps') + ln(k/(a b))/a^2 (MULTI Corollary 37).
 
-    The sanitizer is Algorithm 2. A symmetric difference is two points, so the database must be within alpha/5 of every point: answers
-    within alpha/20, on `point_rows` = 10/alpha rows. On them points do R + 1 things (ln of it for the paper's 1/alpha^2). It is (eps + k
-    eps', delta)-private, or by `each_epsilon` for the k labels.
+    The sanitizer is Algorithm 2. A symmetric difference is two points, so the database must be within alpha/5 for every point, which takes
+    answers within alpha/20 and R = `point_rows` = 10/alpha rows. On these, points have R + 1 dichotomies (the ln of which replaces the
+    paper's 1/alpha^2). The learner is (eps + k eps', delta)-private, or less if the k labels are composed as in `each_epsilon`.
 
     Args:
         concepts: k.
@@ -283,8 +284,8 @@ def generic_thresholds(
 ) -> float:
     """Growth of the examples for k thresholds by GenericLearner, 2^log*|X| + k (MULTI Corollary 38): only the sanitizer's constant is open.
 
-    The sanitizer is `threshold_sanitizer` at alpha/10 (a symmetric difference is an interval, that is two thresholds), its database
-    ceil(5/alpha) quantiles, within another alpha/10 of it; on R points thresholds do R + 1 things.
+    The sanitizer is `threshold_sanitizer` at alpha/10 (a symmetric difference is an interval, that is two thresholds). Its database
+    consists of ceil(5/alpha) quantiles, which adds another alpha/10; on R points thresholds have R + 1 dichotomies.
 
     Args:
         log_star: log*|X| >= 1.
@@ -292,7 +293,7 @@ def generic_thresholds(
         alpha, beta: excess error and failure probability, in (0, 1).
         epsilon, delta: of the sanitizer.
         label_epsilon: eps' of one label.
-        constant: of the sanitizer (Proposition 26), which no paper here states.
+        constant: the sanitizer's constant (Proposition 26), which no paper here states.
 
     Returns:
         Number of examples, up to that constant.
@@ -315,7 +316,7 @@ def generic_thresholds(
 def _generic(
     m: float, rows: int, vc: int, concepts: int, alpha: float, beta: float, epsilon: float, delta: float
 ) -> float:
-    """Lemma 36 with half of epsilon for the labels."""
+    """The examples by Lemma 36, with half of epsilon for the labels."""
     each = each_epsilon(concepts, epsilon / 2.0, delta)
     done = vc * (1.0 + math.log(max(rows, vc) / vc))
     return generic_learner(m, vc, concepts, alpha, beta, each, log_hypotheses=done)

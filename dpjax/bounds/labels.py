@@ -1,31 +1,34 @@
-"""How many examples suffice where labels alone are private (BNS §6.1), the constants worked out. Floats.
+"""How many examples suffice where only the labels are private (BNS §6.1), with explicit constants; floats.
 
-Two ways to the hypotheses among which the exponential mechanism chooses, both the same for every domain. Labels of the class:
+The exponential mechanism chooses among hypotheses that are found in one of two ways, both of the same size for every domain. If the labels
+are those of a target in the class:
 
-* `label_private`: BNS Theorem 6.2, the dichotomies of n points whose labels are ignored. The proof wants three events.
-  E1: a hypothesis that agrees with the target on the n points errs on at most a/8 of the distribution but for b/4, by Theorem 2.13 at
-  (a/8, b/4), so n = (64/a) (VC ln(128/a) + ln(8/b)); printed is that theorem at a/4. Then it errs on at most a/4 of the other r = m - n
-  examples but for exp(-r a/24) <= b/4 (Chernoff).
+* `label_private`: BNS Theorem 6.2, the dichotomies of n points whose labels are ignored. The proof needs three events.
+  E1: a hypothesis that agrees with the target on the n points errs on at most a/8 of the distribution except with probability b/4, by
+  Theorem 2.13 at (a/8, b/4), so n = (64/a) (VC ln(128/a) + ln(8/b)); the paper has that theorem at a/4. Then it errs on at most a/4 of the
+  other r = m - n examples except with probability exp(-r a/24) <= b/4 (Chernoff).
   E2: a hypothesis of error above a errs on at most a/2 of the r examples with probability exp(-r a/8) at most, and there are |H|.
-  E3: the exponential mechanism on the r examples loses a/4 but for |H| exp(-eps a r/8) (Proposition 2.26 (ii)). Printed is m for r in
-  E2 and E3, and 2^n for |H|, which by Sauer's lemma is at most sum_(i <= VC) C(n, i).
-* `label_private_whole`: the dichotomies of all m points, of which all labels count too. Points are public, so nothing needs to be set
-  aside. H holds a hypothesis without an error on the sample; the exponential mechanism loses a/2 but for |H| exp(-eps a m/4) <= b/2;
-  and no concept with at most a/2 on the sample has more than a on the distribution but for 4 Pi(2m) exp(-a m/16) <= b/2 (relative
-  deviations, Vapnik; Anthony and Shawe-Taylor 1993, Theorem 2.1, with nu = sqrt(a)/2), where Pi is Sauer's bound.
+  E3: the exponential mechanism on the r examples loses at most a/4 except with probability |H| exp(-eps a r/8) (Proposition 2.26 (ii)). The
+  paper has m for r in E2 and E3, and 2^n for |H|, which by Sauer's lemma is at most sum_(i <= VC) C(n, i).
+* `label_private_whole`: the dichotomies of all m points, whose labels all count too. Points are public, so nothing needs to be set aside. H
+  contains a hypothesis without an error on the sample. The exponential mechanism loses at most a/2 except with probability
+  |H| exp(-eps a m/4) <= b/2. Except with probability 4 Pi(2m) exp(-a m/16) <= b/2, no concept with error at most a/2 on the sample has
+  error above a on the distribution (relative deviations, Vapnik; Anthony and Shawe-Taylor 1993, Theorem 2.1, with nu = sqrt(a)/2), where Pi
+  is Sauer's bound.
 
-Any labels (BNS do not treat them), error a above that of the best concept c of the class:
+If labels are arbitrary (BNS do not treat this) and the error is to be at most a above that of the best concept c of the class:
 
-* `label_private_agnostic`: a hypothesis that agrees with c on the n points differs from it on at most a/4 of the distribution but for b/4,
-  by Theorem 2.13 with c for the target: n = (32/a) (VC ln(64/a) + ln(8/b)). H knows the n points only, so its errors on the other r
-  examples are all within a/4 of the true ones but for 2|H| exp(-r a^2/8) <= b/2 (Hoeffding), and the exponential mechanism loses a/4 but
-  for b/4. a/4 + a/4 + 2 a/4 = a.
-* `label_private_agnostic_whole`: H is as good on the m examples as the class; the exponential mechanism loses a/2 but for b/2. No concept's
-  error is more than sqrt(2 ln Pi(m) / m) + sqrt(ln(4/b) / 2m) above that on the sample but for b/4 (Rademacher averages, Massart's lemma:
-  Mohri, Rostamizadeh, Talwalkar, "Foundations of Machine Learning", Corollary 3.9), and c's sample error no more than sqrt(ln(4/b) / 2m)
-  above its own but for b/4 (Hoeffding). All this is a/2 at m = (8/a^2) (sqrt(ln Pi(m)) + sqrt(ln(4/b)))^2.
+* `label_private_agnostic`: a hypothesis that agrees with c on the n points differs from it on at most a/4 of the distribution except with
+  probability b/4, by Theorem 2.13 with c as the target: n = (32/a) (VC ln(64/a) + ln(8/b)). H depends on the n points only, so its errors
+  on the other r examples are all within a/4 of the true ones except with probability 2|H| exp(-r a^2/8) <= b/2 (Hoeffding), and the
+  exponential mechanism loses at most a/4 except with probability b/4. a/4 + a/4 + 2 a/4 = a.
+* `label_private_agnostic_whole`: H is as good on the m examples as the class; the exponential mechanism loses at most a/2 except with
+  probability b/2. Except with probability b/4, no concept's error is more than sqrt(2 ln Pi(m) / m) + sqrt(ln(4/b) / 2m) above that on the
+  sample (Rademacher averages, Massart's lemma: Mohri, Rostamizadeh, Talwalkar, "Foundations of Machine Learning", Corollary 3.9). Except
+  with probability b/4, c's sample error is no more than sqrt(ln(4/b) / 2m) above its own (Hoeffding). These deviations add up to a/2 at
+  m = (8/a^2) (sqrt(ln Pi(m)) + sqrt(ln(4/b)))^2.
 
-Here setting points aside is the cheaper way, as a union over few hypotheses beats one over what a class does on the sample itself.
+Here setting points aside is cheaper, as a union bound over few hypotheses beats one over the dichotomies of the class on the sample itself.
 """
 
 import math
@@ -37,7 +40,7 @@ from dpjax.core import arguments, bisection
 
 
 def log_dichotomies(points: int, vc: int) -> float:
-    """ln of the largest number of ways in which a class of this VC dimension labels so many points (Sauer's lemma).
+    """ln of the largest number of ways in which a class of VC dimension `vc` can label `points` points (Sauer's lemma).
 
     Example:
         >>> [round(math.exp(log_dichotomies(4, vc))) for vc in (1, 2, 4)]
@@ -46,7 +49,9 @@ def log_dichotomies(points: int, vc: int) -> float:
     arguments.counts(points=points, vc=vc)
     from scipy import special  # slow to import
 
-    largest = min(vc, points // 2)  # of all binomial coefficients up to vc; beside it they fall ever faster
+    largest = min(
+        vc, points // 2
+    )  # where the largest binomial coefficient up to vc is; away from it they fall ever faster
     logarithm = -math.log1p(points) - float(special.betaln(points - largest + 1, largest + 1))
     below = _relative_sum(i / (points - i + 1) for i in range(largest, 0, -1))
     above = _relative_sum((points - i) / (i + 1) for i in range(largest, min(vc, points)))
@@ -54,7 +59,7 @@ def log_dichotomies(points: int, vc: int) -> float:
 
 
 def _relative_sum(ratios: Iterable[float]) -> float:
-    """The sum of the terms behind a first one of 1, from the ratios of neighbours, which fall; to the last digit."""
+    """The sum of the terms after a first term of 1, to the last digit, from the decreasing ratios of consecutive terms."""
     term, total = 1.0, 0.0
     for ratio in ratios:
         term *= ratio
@@ -65,7 +70,7 @@ def _relative_sum(ratios: Iterable[float]) -> float:
 
 
 def _log_hypotheses(points: int, vc: int, log_concepts: float | None) -> float:
-    """ln|H|: Sauer's lemma, or all concepts of the class."""
+    """ln|H|: by Sauer's lemma, or that of all concepts of the class if this is known and smaller."""
     if log_concepts is None:
         return log_dichotomies(points, vc)
     return min(log_dichotomies(points, vc), arguments.number("log_concepts", log_concepts, above=0.0))
@@ -99,8 +104,8 @@ def label_private(
         vc: VC dimension of the class, >= 1.
         alpha, beta: error and failure probability, in (0, 1).
         epsilon: > 0.
-        unlabelled: n, at least `label_private_unlabelled`, which it is when absent. "proved" only.
-        log_concepts: ln|C|, where that may be less than Sauer's bound. "proved" only.
+        unlabelled: n, at least `label_private_unlabelled`, which is the default; for "proved" only.
+        log_concepts: ln|C|, where that may be less than Sauer's bound; for "proved" only.
         calibration: "proved", or "printed": (768/(a^2 eps)) (VC ln(64/a) + 2 ln(8/b)).
 
     Returns:
@@ -138,13 +143,13 @@ def label_private_agnostic(
     unlabelled: int | None = None,
     log_concepts: float | None = None,
 ) -> float:
-    """Examples, n of them without labels, after which error <= best of the class + alpha, any labels; see the module.
+    """Examples, n of them without labels, after which the error is at most the best of the class + alpha, for any labels; see the module.
 
     Args:
         vc: VC dimension of the class, >= 1.
         alpha, beta: excess error and failure probability, in (0, 1).
         epsilon: > 0.
-        unlabelled: n, at least the one in the module, which it is when absent.
+        unlabelled: n, at least the one in the module, which is the default.
         log_concepts: ln|C|, where that may be less than Sauer's bound.
 
     Raises:
@@ -163,7 +168,7 @@ def label_private_agnostic(
 
 
 def _set_aside(least: float, alpha: float, beta: float, unlabelled: int | None) -> int:
-    """n, refused if it is less than the proof wants."""
+    """n, refused if it is less than the proof requires."""
     n = math.ceil(least) if unlabelled is None else arguments.integer("unlabelled", unlabelled, at_least=1)
     if n < least:
         raise ValueError(f"unlabelled must be >= {math.ceil(least)} for alpha = {alpha} and beta = {beta}, got {n}")
@@ -188,14 +193,14 @@ def label_private_whole(
         chosen = exponential_mechanism(_log_hypotheses(m, vc, log_concepts), alpha / 2, beta / 2, epsilon)
         return m >= max(deviation, chosen)
 
-    # ln Pi(m) is concave: once m is ahead it stays so
+    # ln Pi(m) is concave: once m is large enough, it remains so
     return float(bisection.least_rows(enough, 1, alpha=alpha, epsilon=epsilon))
 
 
 def label_private_agnostic_whole(
     vc: int, alpha: float, beta: float, epsilon: float, *, log_concepts: float | None = None
 ) -> float:
-    """Examples after which error <= best of the class + alpha, any labels, all of which count; see the module.
+    """Examples after which the error is at most the best of the class + alpha, for any labels, all of which count; see the module.
 
     Example:
         >>> round(label_private_agnostic_whole(1, 0.1, 0.1, 1.0))

@@ -1,4 +1,4 @@
-"""Sample sizes of non-private learning: VC bounds (BNS §2.2.3). All are numbers of examples, as floats."""
+"""Sample sizes for non-private learning: VC bounds (BNS §2.2.3). All are numbers of examples, as floats."""
 
 import math
 
@@ -56,15 +56,17 @@ def realizable(vc: int, alpha: float, beta: float) -> float:
 
 
 def agnostic(vc: int, alpha: float, beta: float) -> float:
-    """Examples after which all empirical errors are right to alpha: (50 VC / a^2) max{ln(1/(a b)), 1/6}.
+    """Examples after which all empirical errors are correct to alpha: (50 VC / a^2) max{ln(1/(a b)), 1/6}.
 
-    For every hypothesis of the class, whatever the target (BNS, Theorem 2.14). The 1/6 is not printed. Without it the theorem is false for
-    a and b near 1, where it asks for one example: of 4000 uniform points that is labelled 1 by its own point concept, of error 1/4000.
+    This is for every hypothesis of the class, whatever the target (BNS, Theorem 2.14). The 1/6 is not printed. Without it the theorem is
+    false for a and b near 1, where it requires a single example: if points are uniform among 4000, that one is labelled 1 by its own point
+    concept, of error 1/4000.
 
     Proof. Some deviation exceeds a with probability at most 4 S exp(-(a n - 1)^2 / (n + 1)), S = (2 e n/VC)^VC (Vapnik and Chervonenkis,
     with Serfling's inequality for two halves of 2n examples). Let L = ln(1/(a b)) >= 1/6 and n = 50 VC L/a^2 >= 8 VC. Then (a n - 1)^2 /
-    (n + 1) >= (8/9) (a^2 n - 2 a) >= 44.4 VC L - 1.8. For VC = 1 all is at most b if 7 + ln L + 2 ln(1/a) + ln(1/b) <= 44.4 L - 1.8, which
-    8.8 + ln L <= 42.4 L implies; a further dimension adds 5.7 + ln L + 2 ln(1/a) - 44.4 L < 0. Where L < 1/6, take a smaller b.
+    (n + 1) >= (8/9) (a^2 n - 2 a) >= 44.4 VC L - 1.8. For VC = 1 this probability is at most b if 7 + ln L + 2 ln(1/a) + ln(1/b) <=
+    44.4 L - 1.8, which 8.8 + ln L <= 42.4 L implies; a further dimension adds 5.7 + ln L + 2 ln(1/a) - 44.4 L < 0. Where L < 1/6, take a
+    smaller b.
 
     Args:
         vc: VC dimension of the hypothesis class, >= 1.
@@ -87,7 +89,7 @@ def agnostic(vc: int, alpha: float, beta: float) -> float:
 
 
 def square(**value: float) -> float:
-    """value^2, to divide by: refused where float64 takes it for 0.
+    """value^2, for use as a divisor; refused where float64 may take it for 0.
 
     >>> square(alpha=0.5)
     0.25

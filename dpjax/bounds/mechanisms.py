@@ -1,19 +1,19 @@
-"""When the basic mechanisms are right, and when private (BNS §2.5, §4.1). Numbers of examples, as floats."""
+"""With how many examples the basic mechanisms are accurate, and with how many private (BNS §2.5, §4.1); as floats."""
 
 import math
 from typing import Any
 
 from dpjax.core import arguments
 
-# By how much the gap between the two best scores can change from neighbour to neighbour; what is printed does not say.
+# By how much the gap between the two best scores can change between neighbours; the printed calibration does not say.
 _GAP_SENSITIVITY = {"printed": None, "proved": 2.0, "proved_counts": 1.0}
 
 
 def exponential_mechanism(log_solutions: float, error: float, beta: float, epsilon: float) -> float:
     """Examples after which the exponential mechanism is near the best: (2/(eps D)) (ln|H| + ln(1/beta)).
 
-    For a score of sensitivity 1 it picks one under max - D m with probability at most |H| exp(-eps D m / 2)
-    (BNS, Proposition 2.26 (ii)); that is beta at this m.
+    For a score of sensitivity 1 it picks a solution of score below max - D m with probability at most
+    |H| exp(-eps D m / 2) (BNS, Proposition 2.26 (ii)); that is beta at this m.
 
     Args:
         log_solutions: ln|H|, >= 0 (a logarithm, so that 2^4096 solutions are no problem).
@@ -46,11 +46,11 @@ def stability_noise(epsilon: Any, delta: Any, *, calibration: str = "proved", xp
     | proved | 2/eps | 2 + (2/eps) ln(1/(2 delta)) | (eps, delta) for any score of sensitivity 1, delta <= 1/2 |
     | proved_counts | 1/eps | 1 + (1/eps) ln(1/(2 delta)) | (eps, delta) for counts under add/remove, delta <= 1/2 |
 
-    Why, see `dpjax.mechanisms.stability`. This is the one place where the constants stand.
+    For the reasons see `dpjax.mechanisms.stability`. The constants are defined only here.
 
     Args:
-        epsilon, delta: privacy parameters, > 0 and in (0, 1); at most 1/2 for the proved ones.
-        calibration: whose constants.
+        epsilon, delta: privacy parameters, > 0 and in (0, 1); delta at most 1/2 for the proved calibrations.
+        calibration: which constants to use.
         xp: `math`, or `jax.numpy` for arrays and traced numbers, which pass unchecked.
 
     Raises:
@@ -74,7 +74,7 @@ def stability_noise(epsilon: Any, delta: Any, *, calibration: str = "proved", xp
 
 
 def stability_gap(beta: Any, epsilon: Any, delta: Any, *, calibration: str = "proved", xp: Any = math) -> Any:
-    """Gap between the two best scores at which A_dist keeps the best one with probability 1 - beta.
+    """The gap between the two best scores at which A_dist keeps the best one with probability 1 - beta.
 
     printed: (1/eps) ln(1/(beta delta)) (BNS, Proposition 2.27 (ii)). proved: the same argument for the threshold t and
     scale b of `stability_noise`, Pr[Lap(b) < -x] = exp(-x/b)/2 <= beta, gives t + b max(0, ln(1/(2 beta))).
@@ -139,7 +139,7 @@ def choosing_mechanism(growth: int, alpha: float, beta: float, epsilon: float, d
 
     The proof of Lemma 4.4 needs `choosing_mechanism_privacy`, whose 4/a + (16/(a eps)) ln(k/delta) is more than the
     formula if exp(eps/4) > 16/(a b eps), hence only if eps > 4.8. There the printed lemma may be false, and at
-    eps = 16, delta = 0.1, a = b = 0.9, k = 1 it is: a solution of one row among three is picked with probability 0.123, of none never.
+    eps = 16, delta = 0.1, a = b = 0.9, k = 1 it is: a solution of one row among three is picked with probability 0.123, one of none never.
 
     Args:
         growth: k, how many scores one more record can raise, >= 1.
@@ -175,7 +175,7 @@ def choosing_mechanism_privacy(growth: int, alpha: float, epsilon: float, delta:
 
     max{ (16/(a eps)) ln(1/(2 delta)),  4/a + (16/(a eps)) ln(k/delta),  (16/(a eps)) ln(4k/eps) }: the
     three sizes that the proof of BNS, Lemma 4.4 really uses, for its case (a), its Fact 1 and its Fact 3.
-    Replace-one, the size being public.
+    Privacy is under replace-one, the size being public.
 
     Args:
         growth: k, how many scores one more record can raise, >= 1.

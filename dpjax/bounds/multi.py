@@ -1,4 +1,4 @@
-"""Sample sizes of learning k concepts at once (MULTI). Numbers of examples, as floats."""
+"""Sample sizes for learning k concepts at once (MULTI): numbers of examples, as floats."""
 
 import math
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dpjax.bounds.learning import square
 from dpjax.core import arguments, bisection
 
-_LARGEST_EXPONENT = 709.78  # exp of more is infinite
+_LARGEST_EXPONENT = 709.78  # exp of anything larger is infinite
 
 
 def empirical_to_pac(
@@ -15,10 +15,10 @@ def empirical_to_pac(
     """Examples on which an (alpha, b)-accurate empirical k-learner is a (2 alpha, b + beta)-accurate PAC one (MULTI Theorem 12).
 
     Not agnostic: (32/a)(VC ln(32/a) + ln(8/beta)), VC that of H xor C. Agnostic, printed: (64/a^2)(VC ln(6/a) + ln(8k/beta)), VC that of H.
-    The proof of the agnostic half uses that empirical errors are right to alpha, which gives 3 alpha: the learner's excess, and a
-    deviation for the hypothesis and one for the best concept. "proved" takes 0.9 alpha for all hypotheses, but for beta/2, and 0.1 alpha
-    for the k best concepts. Those do not depend on the sample: by Hoeffding's bound 50 ln(2k/beta)/alpha^2 examples are enough for them,
-    and these are always more.
+    The proof of the agnostic half uses that empirical errors are correct to alpha, which gives 3 alpha: the learner's excess, a deviation
+    for the hypothesis and one for the best concept. "proved" takes a deviation of 0.9 alpha for all hypotheses, except with probability
+    beta/2, and 0.1 alpha for the k best concepts. These do not depend on the sample: by Hoeffding's bound 50 ln(2k/beta)/alpha^2 examples
+    are enough for them, and the number returned is always larger.
 
     Args:
         vc: VC dimension, >= 1.
@@ -59,16 +59,16 @@ def generic_learner(
 ) -> float:
     """Examples for GenericLearner: max{ m, (64/a'^2)(VC ln(6/a') + ln(20k/b)), (10/(a e'))(B + ln(5k/b)) }, a' = a/5 (MULTI Lemma 36).
 
-    E2 by Theorem 9 at alpha/5 with failure 2 beta/(5k) a label, E3 by the exponential mechanism over |H| <= 2^B concepts, where B, the
-    size of the sanitized database, is constant * VC ln(1/a) / a^2 (the paper's O).
+    E2 follows from Theorem 9 at alpha/5 with failure 2 beta/(5k) per label, and E3 from the exponential mechanism over |H| <= 2^B concepts,
+    where B, the size of the sanitized database, is constant * VC ln(1/a) / a^2 (the paper's O).
 
     Args:
-        sanitizer: m, what the sanitizer asks for.
+        sanitizer: m, the number of examples that the sanitizer requires.
         vc: VC dimension of the class, >= 1.
         concepts: k.
         alpha, beta: error and failure probability, in (0, 1).
         each_epsilon: epsilon' of one label.
-        constant: the one in B that the paper leaves out.
+        constant: the constant in B, which the paper leaves out.
         log_hypotheses: ln|H| where it is known, instead of B ln 2. (By Sauer's lemma it is at most VC ln(e R/VC) on R points.)
 
     Returns:
@@ -97,8 +97,8 @@ def generic_learner(
 def parity_learner(bits: int, beta: float, epsilon: float, delta: float, *, constant: float = 1.0) -> float:
     """Examples for ParityLearner under the uniform distribution: constant (d/eps) ln(1/(beta delta)) (MULTI Theorem 39, Algorithm 4).
 
-    Whatever k is. The theorem's statement, d ln(1/b) + ln(1/(b d)) / eps, is smaller than what its proof and Algorithm 4 ask for: m =
-    O(ln(1/(b d)) / eps) subsamples of O(d) examples each.
+    The size does not depend on k. The theorem's statement, d ln(1/b) + ln(1/(b d)) / eps, is smaller than what its proof and Algorithm 4
+    require: m = O(ln(1/(b d)) / eps) subsamples of O(d) examples each.
 
     Example:
         >>> round(parity_learner(256, 0.1, 1.0, 1e-6))
@@ -137,7 +137,7 @@ def pure_packing(concepts: int, epsilon: float) -> float:
 def pure_parities(concepts: int, bits: int, epsilon: float) -> float:
     """Examples every epsilon-private k-learner of parities needs: ln(2^(kd) - 1) / eps (MULTI Theorem 55).
 
-    Uniform examples, error below 1/4, beta = 1/2.
+    It is for uniform examples, error below 1/4 and beta = 1/2.
 
     Example:
         >>> round(pure_parities(10, 8, 1.0), 1)
@@ -152,7 +152,7 @@ def fingerprinting_delta(users: int, xi: float, beta: float, epsilon: float) -> 
     """The delta below which a code of security xi forbids n examples: (1 - xi - beta)/n - exp(eps) xi (MULTI Theorems 43, 47).
 
     If there is an (n, k)-fingerprinting code of security xi, no (alpha <= 1/3, beta)-accurate (eps, delta)-private empirical k-learner
-    with delta below this lives on n examples. Negative: nothing follows.
+    with delta below this exists for n examples. If it is negative, nothing follows.
 
     Example:
         >>> round(fingerprinting_delta(10, 1e-4, 0.1, 1.0), 3)
@@ -169,17 +169,17 @@ def fingerprinting_thresholds(
 ) -> float:
     """Examples that k thresholds need under approximate privacy, by the Boneh-Shaw code (MULTI Lemma 45, Corollary 46).
 
-    n/(3 alpha), n the largest number of users for which a code compatible with thresholds has at most k columns, of order
-    (k / ln(k/xi))^(1/3), and at most |X| - 1: the users' points, and one that pads (Remark 44). No (alpha, beta)-accurate
-    (eps, delta)-private EMPIRICAL k-learner lives on so few examples if delta is below `fingerprinting_delta(n)`; for a PAC learner divide
-    by `rows_of_empirical`.
+    The bound is n/(3 alpha), where n is the largest number of users for which a code compatible with thresholds has at most k columns, of
+    order (k / ln(k/xi))^(1/3), and at most |X| - 1, as there must be the users' points and one for padding (Remark 44). No (alpha,
+    beta)-accurate (eps, delta)-private EMPIRICAL k-learner exists for so few examples if delta is below `fingerprinting_delta(n)`; for a
+    PAC learner divide by `rows_of_empirical`.
 
     printed: k >= 2 n^3 ln(2n/xi), as Lemma 45 states it. The code of that length, n - 1 types of column with B = ceil(2 n^2 ln(2n/xi))
     copies, is sound for feasible words only. Theorem 43 traces the word that the learner makes without user i, and nothing says that it is
-    feasible: her nonce row is labelled like no threshold, so the learner owes no accuracy there. (A coalition that writes a one in every
-    column frames user 1 surely: `dpjax.fingerprinting.boneh_shaw`.)
+    feasible: no threshold labels her nonce row in that way, so the learner need not be accurate there. (A coalition that writes a one in
+    every column frames user 1 with certainty: `dpjax.fingerprinting.boneh_shaw`.)
 
-    proved: (n + 1) B <= k and n >= 2, the code padded with the constant columns. It accuses somebody surely if the word is feasible, and
+    proved: (n + 1) B <= k and n >= 2, the code padded with the constant columns. It certainly accuses somebody if the word is feasible, and
     user i with probability at most xi/(2n) for every word made without her. So some user is accused with probability at least (1 - beta)/n
     on all users' database, hence (1 - beta)/n <= exp(eps) xi/(2n) + delta, which contradicts delta < `fingerprinting_delta`. More than
     (n + 1) B concepts are no easier: the others are ignored. Both constants must be thresholds on n points, as on a domain of n + 1.
@@ -218,9 +218,9 @@ def fingerprinting_thresholds(
 def fingerprinting_agnostic(concepts: int, xi: float, *, alpha: float = 1 / 3) -> float:
     """Examples that k concepts of any class need agnostically, by the Tardos code (Theorem 47, Proposition 49, Corollary 50).
 
-    n/(3 alpha), n the largest number with k >= 100 n^2 ceil(ln(n/xi)), of order sqrt(k / ln(k/xi)); 0 below 4 users, for which the code is
-    not complete. All users' examples are at one point, so the domain's size plays no part; alpha < 1/3 needs two concepts that agree
-    somewhere (Remark 48). Of EMPIRICAL k-learners, as `fingerprinting_thresholds`.
+    The bound is n/(3 alpha), where n is the largest number with k >= 100 n^2 ceil(ln(n/xi)), of order sqrt(k / ln(k/xi)); it is 0 below 4
+    users, for which the code is not complete. All users' examples are at one point, so the domain's size plays no part; alpha < 1/3 needs
+    two concepts that agree somewhere (Remark 48). It is for EMPIRICAL k-learners, as `fingerprinting_thresholds` is.
 
     Example:
         >>> fingerprinting_agnostic(10**6, 1e-3), round(fingerprinting_agnostic(10**6, 1e-3, alpha=0.05))
@@ -243,8 +243,8 @@ def fingerprinting_thresholds_pac(
 ) -> float:
     """Examples that every PAC k-learner of thresholds needs under approximate privacy: Corollary 46 through MULTI Theorem 28.
 
-    `fingerprinting_thresholds` / `rows_of_empirical`, both proved or both printed. This, and not the empirical bound, belongs beside a PAC
-    learner's n*.
+    It is `fingerprinting_thresholds` / `rows_of_empirical`, both proved or both printed. A PAC learner's n* should be compared with this
+    and not with the empirical bound.
 
     Args:
         concepts, xi, alpha, domain, calibration: as for `fingerprinting_thresholds`.
@@ -265,7 +265,7 @@ def fingerprinting_agnostic_pac(
 ) -> float:
     """Examples that every agnostic PAC k-learner needs under approximate privacy: Corollary 50 through MULTI Theorem 28.
 
-    `fingerprinting_agnostic` / `rows_of_empirical`. The corollary's min{|X|, ...} is not needed: two points are enough.
+    It is `fingerprinting_agnostic` / `rows_of_empirical`. The corollary's min{|X|, ...} is not needed: two points are enough.
 
     Args:
         concepts, xi, alpha: as for `fingerprinting_agnostic`.
@@ -284,9 +284,9 @@ def fingerprinting_parities_pac(
 ) -> float:
     """Examples that every agnostic PAC k-learner of parities needs on UNIFORM points, under approximate privacy (MULTI Proposition 51).
 
-    2^d / `rows_of_empirical`, if a Tardos code for 2^d users has at most k columns; 0 if not: the users' examples must be all points of
-    {0,1}^d, so nothing follows for fewer concepts. (Corollary 50 lets all examples lie at one point, and does not bound this task.) For
-    errors of at most 1/6; the threshold that turns hypotheses into a word is between alpha and 1/2 - alpha.
+    It is 2^d / `rows_of_empirical` if a Tardos code for 2^d users has at most k columns, and 0 if not: the users' examples must be all
+    points of {0,1}^d, so nothing follows for fewer concepts. (In Corollary 50 all examples lie at one point, so it does not bound this
+    task.) It is for errors of at most 1/6; the threshold that turns hypotheses into a word is between alpha and 1/2 - alpha.
 
     Args:
         concepts: k.
@@ -309,11 +309,11 @@ def fingerprinting_parities_pac(
 
 
 def rows_of_empirical(epsilon: float, *, calibration: str = "proved") -> float:
-    """m/n: how many rows an empirical k-learner made of a PAC one needs for each example of that, to be as private (MULTI Theorem 28).
+    """m/n: how many rows an empirical k-learner made from a PAC one needs per example of that one, to be as private (MULTI Theorem 28).
 
-    It runs the PAC learner on n of its m rows, drawn with replacement. So what every empirical learner needs, divided by this, every PAC
-    learner needs. printed: 9, by Lemma 29, for eps <= 1. proved: (exp(eps) - 1)/eps, for every eps: by the sharp form of that lemma
-    (`dpjax.accounting.with_replacement`) n draws cost ln M and delta (M - 1)/(exp(eps) - 1), M = (1 + (exp(eps) - 1)/m)^n, and M <=
+    It runs the PAC learner on n of its m rows, drawn with replacement. So the number of rows that every empirical learner needs, divided by
+    this, is needed by every PAC learner. printed: 9, by Lemma 29, for eps <= 1. proved: (exp(eps) - 1)/eps, for every eps: by its sharp
+    form (`dpjax.accounting.with_replacement`) n draws cost ln M and delta (M - 1)/(exp(eps) - 1), M = (1 + (exp(eps) - 1)/m)^n, and M <=
     exp(n (exp(eps) - 1)/m) = exp(eps) at this m.
 
     Args:
@@ -339,7 +339,7 @@ def rows_of_empirical(epsilon: float, *, calibration: str = "proved") -> float:
 
 
 def _padded(users: float, alpha: float) -> float:
-    """n/(3 alpha): all other rows say nothing (Remark 44)."""
+    """n/(3 alpha): all other rows are padding (Remark 44)."""
     arguments.number("alpha", alpha, above=0.0, at_most=1 / 3)
     return users / (3.0 * alpha)
 

@@ -1,18 +1,18 @@
 """The best noise that can be added to an integer: the staircase in closed form, and the optimum by linear programming.
 
-A query has whole numbers for answers, which change by at most D between neighbours; the release is the answer plus noise of a law P on
-the integers. It is (epsilon, delta)-private iff for every shift s = 1, ..., D, in both directions,
+The answers of a query are integers, which change by at most D between neighbours; the release is the answer plus noise of a law P on the
+integers. It is (epsilon, delta)-private iff for every shift s = 1, ..., D, in both directions,
 
     H_s = sum_x max(0, P(x) - e^epsilon P(x + s)) <= delta,
 
-and the cost is the mean of a loss of the noise. Two things are without loss of generality for a loss that is even:
+and the cost is the mean of a loss of the noise. For an even loss, two restrictions lose no generality:
 
 - *An even law.* H_s is convex in P and the mirror image of a private law is private, so their average is private, and as good.
-- *One direction.* For an even law, shifts by s and by -s have one H.
+- *One direction.* For an even law, shifts by s and by -s have the same H.
 
-**Finite descriptions.** A law is given by P(0), ..., P(R), R >= 2 D, and goes on as P(x + D) = e^-epsilon P(x) for x > R - D. Every law of
-finite support is one of these (its last D weights are 0), and so is the staircase. Sums over the tails are geometric: x = R - D + 1, ..., R
-and x = -R - D, ..., -R - 1 stand for all that repeats them, and count 1 / (1 - e^-epsilon) times.
+**Finite descriptions.** A law is given by P(0), ..., P(R), R >= 2 D, and continues by P(x + D) = e^-epsilon P(x) for x > R - D. Every law
+of finite support is of this form (its last D weights are 0), and so is the staircase. Sums over the tails are geometric: the points
+x = R - D + 1, ..., R and x = -R - D, ..., -R - 1 stand for all their repetitions, and count 1 / (1 - e^-epsilon) times.
 """
 
 import dataclasses
@@ -25,20 +25,20 @@ import numpy as np
 from dpjax.core import arguments
 
 LOSSES = ("absolute", "square", "zero_one")
-ROUNDING = 1e-9  # by which the loss of x and -x may differ
+ROUNDING = 1e-9  # by which, relatively, the losses of x and -x may differ
 MIN_EPSILON = 2.0**-300  # its third power is a float
 MAX_EPSILON = 50.0
 MAX_SOLVED = 20.0  # beyond, e^epsilon leaves the solver no digits
-MAX_PERIODS = 2**21  # of a tail whose loss is a function
+MAX_PERIODS = 2**21  # the most integers of a tail that are summed, for a loss that is a function
 Loss = str | Callable[[np.ndarray], Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Tails:
-    """What the finite description of laws has to know.
+    """The parameters of the finite description of laws.
 
     Attributes:
-      sensitivity: D, also the period of the tails. reach: R. rate: -ln of what the tails lose in a period.
+      sensitivity: D, also the period of the tails. reach: R. rate: -ln of the factor by which the tails fall in a period.
     """
 
     sensitivity: int
@@ -47,7 +47,7 @@ class Tails:
 
     @property
     def places(self) -> np.ndarray:
-        """All x that P(x) is compared with P(x + s) at, every other one being a repetition: -R - D, ..., R."""
+        """All x at which P(x) is compared with P(x + s), all others being repetitions: -R - D, ..., R."""
         return np.arange(-self.reach - self.sensitivity, self.reach + 1)
 
     @property
@@ -61,7 +61,7 @@ class Tails:
 
     @property
     def beyond(self) -> tuple[np.ndarray, np.ndarray]:
-        """(which of 0, ..., R, how many periods further on) is meant by 0, ..., R + 2 D: all that `places` and shifts up to D meet."""
+        """For 0, ..., R + 2 D, all that `places` and shifts up to D reach: (which of 0, ..., R it repeats, after how many periods)."""
         x = np.arange(self.reach + 2 * self.sensitivity + 1)
         periods = np.maximum(0, -((self.reach - x) // self.sensitivity))
         return x - periods * self.sensitivity, periods
@@ -83,10 +83,10 @@ def tails(*, epsilon: Any, sensitivity: Any, reach: Any) -> Tails:
 
 
 def loss_values(loss: Loss, x: np.ndarray) -> np.ndarray:
-    """The loss of noises x, float64.
+    """The losses of noises x, float64.
 
     Raises:
-      ValueError: an unknown name, or a function that is not even (but for roundings), or has other values than finite numbers >= 0.
+      ValueError: an unknown name, or a function that is not even (up to rounding) or has values other than finite numbers >= 0.
 
     >>> loss_values("zero_one", np.arange(-1, 2)).tolist()
     [1.0, 0.0, 1.0]
@@ -110,11 +110,11 @@ def coefficients(loss: Loss, description: Tails) -> tuple[np.ndarray, np.ndarray
     """(cost, mass) on 0, ..., R: the mean loss of a law is cost @ P and its total probability mass @ P.
 
     With m_k = sum_{j >= 1} j^k e^(-rate j), the tail of P(a) costs sum_j e^(-rate j) (a + j D) = a m_0 + D m_1 under the absolute loss, and
-    a^2 m_0 + 2 a D m_1 + D^2 m_2 under the square. A function is added up over the tail, in blocks in which e^(-rate j) falls by 2^-64,
-    until one of them adds nothing but a rounding.
+    a^2 m_0 + 2 a D m_1 + D^2 m_2 under the square. A loss that is a function is summed over the tail, in blocks in which e^(-rate j) falls
+    by 2^-64, until a block adds no more than a rounding.
 
     Raises:
-      ValueError: see `loss_values`; a function whose tail is too long to add up, as epsilon is too small, or the loss grows like
+      ValueError: see `loss_values`; also for a function whose tail is too long to sum, because epsilon is too small or the loss grows like
         e^(epsilon |x| / D).
 
     >>> cost, mass = coefficients("absolute", tails(epsilon=1.0, sensitivity=1, reach=2))
@@ -134,7 +134,7 @@ def coefficients(loss: Loss, description: Tails) -> tuple[np.ndarray, np.ndarray
 
 
 def _block(rate: float) -> int:
-    """Periods in which the tail falls by 2^-64."""
+    """The number of periods in which the tail falls by 2^-64."""
     return math.ceil(64 * math.log(2.0) / rate)
 
 
@@ -170,7 +170,7 @@ def staircase(loss: Loss, *, epsilon: float, sensitivity: int) -> tuple[float, n
     two-sided geometric mechanism. No epsilon-private noise has a smaller mean of any loss that is even and increases with |x|.
 
     Args:
-      loss: "absolute", "square", "zero_one", or a function of integers, which may not fall as |x| grows (as far as all but 2^-64 of the
+      loss: "absolute", "square", "zero_one", or a function of integers, which may not fall as |x| grows (checked on all but 2^-64 of the
         noise).
       epsilon: from MIN_EPSILON to MAX_EPSILON.
       sensitivity: D >= 1.
@@ -202,14 +202,14 @@ def staircase(loss: Loss, *, epsilon: float, sensitivity: int) -> tuple[float, n
 def least_noise(loss: Loss, *, epsilon: float, delta: float, sensitivity: int, reach: int) -> tuple[float, np.ndarray]:
     """(least mean loss, P(0), ..., P(R)) of (epsilon, delta)-private noise, by linear programming.
 
-    Exact, but for the solver's tolerance, over all laws of the module's finite description: over all laws of support within R - D, and
-    those with tails. The tolerance of about 1e-7 is of probabilities, which losses multiply: a square loss of thousands at the reach may
-    come out 1e-5 of itself below the optimum, by a law that is private but for 1e-7. The least loss falls as `reach` grows and then stays;
-    the optimum over all laws is its limit.
+    It is exact, up to the solver's tolerance, over all laws of the module's finite description: all laws of support within R - D, and those
+    with tails. The tolerance of about 1e-7 applies to probabilities, which losses multiply: with a square loss of thousands at the reach,
+    the result may be a relative 1e-5 below the optimum, by a law that is private up to 1e-7. The least loss falls as `reach` grows and then
+    stays; the optimum over all laws is its limit.
 
     Args:
       loss: "absolute", "square", "zero_one", or a function of integers.
-      epsilon: in (0, MAX_SOLVED]; the solver works to absolute tolerances, so that e^epsilon of many digits costs as many of the optimum.
+      epsilon: in (0, MAX_SOLVED]; the solver works to absolute tolerances, so the optimum loses as many digits as e^epsilon has.
       delta: in [0, 1).
       sensitivity: D >= 1.
       reach: R >= 2 D.
@@ -238,7 +238,7 @@ def least_noise(loss: Loss, *, epsilon: float, delta: float, sensitivity: int, r
     )
     limits = np.zeros(losses.shape[0])
     constraints = losses
-    if delta > 0:  # excess >= P(x) - e^epsilon P(x + s), >= 0, at most delta for a shift
+    if delta > 0:  # excess >= P(x) - e^epsilon P(x + s), >= 0, at most delta in all for each shift
         excess = sparse.kron(sparse.eye_array(d), description.multiples()[None])
         constraints = sparse.block_array([[losses, -sparse.eye_array(len(limits))], [None, excess]], format="csr")
         limits = np.append(limits, np.full(d, delta))

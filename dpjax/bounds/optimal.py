@@ -1,35 +1,35 @@
-"""The best private algorithm there can be for the interior point problem, by linear programming on small domains.
+"""The best possible private algorithm for the interior point problem, by linear programming on small domains.
 
 Interior point (CLNSS, Definition 2): given n points D of X = {0, ..., |X|-1}, output a y with min D <= y <= max D; the failure
-of an algorithm is its worst probability not to, over all D of size n. With P_D(y) = Pr[A(D) = y], the least failure of any
+of an algorithm is its largest probability of not doing so, over all D of size n. With P_D(y) = Pr[A(D) = y], the least failure of any
 (epsilon, delta)-private A is the linear programme
 
     minimise t   subject to   sum_{y not in [min D, max D]} P_D(y) <= t                         for every D of size n,
                               sum_y max(0, P_D(y) - e^epsilon P_D'(y)) <= delta                 for all neighbours D, D',
                               P_D a law on X                                                    for every D.
 
-**Nothing is lost** by what makes it finite and small:
+**Nothing is lost** by the restrictions that make it finite and small:
 
-- *Outputs in X.* Sending every other output to 0 is post-processing, and what was sent was a failure already.
+- *Outputs in X.* Sending every other output to 0 is post-processing, and such an output was a failure already.
 - *Multisets.* Run A on the records in random order. On two neighbouring lists the same permutation gives neighbouring lists, and
   the hockey-stick sum_y max(0, p - e^epsilon q) is jointly convex, so its average is at most delta; the failure is an average of
   failures. What remains depends on the multiset alone.
 - *Reflection* x -> |X|-1-x. The average of A and its mirror image is private and fails as little, again by convexity: P_D(y) and
   P_mirror(D)(mirror(y)) are one variable, and one of two mirrored constraints is enough.
 
-**Which sizes** (ADD_OR_REMOVE_ONE). A must be private on all sizes, and fails only at size n. Each subset of the constraints gives
-a lower bound. Sizes below n are asked for down to 0: without the smallest ones the value can be too low (|X| = 6, n = 2, epsilon = 1,
-delta = 0: 0.1814 instead of 0.2012). Sizes above n: no general reason is known why a mechanism on sizes 0..n should extend to n + 1.
-But if its laws of size N > n are all one and the same, that law serves every size above N as well. So `largest=N` with `extends=True`
-gives an algorithm private on all sizes, an upper bound, and the default, sizes 0..n, a lower one. At N = 2n the two agreed, to 1e-8,
-in every case tried (tests/test_optimal.py): there sizes above n change nothing.
+**Which sizes** (ADD_OR_REMOVE_ONE). A must be private on all sizes, but its failures count only at size n. Each subset of the constraints
+gives a lower bound. Privacy is required on sizes below n, down to 0: without the smallest ones the value can be too low (|X| = 6, n = 2,
+epsilon = 1, delta = 0: 0.1814 instead of 0.2012). As for sizes above n, no general reason is known why a mechanism on sizes 0..n should
+extend to n + 1. But if its laws of size N > n are all the same, that law serves every size above N as well. So `largest=N` with
+`extends=True` gives an algorithm private on all sizes, an upper bound, and the default, sizes 0..n, a lower one. At N = 2n the two agreed,
+to 1e-8, in every case tried (tests/test_optimal.py): there sizes above n change nothing.
 
 **More points, more privacy budget, smaller domain: never worse.** Dropping a random record keeps privacy (both relations, by coupling
 the dropped records and joint convexity) and keeps the output interior, so the least failure falls with n; `least_n` rests on it.
 
-**Certificates.** Neither number is taken on trust from the solver. `failure` is that of a mechanism which is private as it stands: the
-solver's, mixed with as much of the uniform law as its worst neighbours need. `lower_bound` is weak duality: for weights w_D >= 0
-of sum 1 on datasets of size n and any prices f_{D,D'}(y) >= 0 every private algorithm fails with probability at least
+**Certificates.** Neither number is taken on trust from the solver. `failure` is that of a mechanism which is itself private: the
+solver's, mixed with as much of the uniform law as its worst neighbours need. `lower_bound` is by weak duality: for weights w_D >= 0
+of sum 1 on datasets of size n and any prices f_{D,D'}(y) >= 0, every private algorithm fails with probability at least
 
     sum_D min_y [ w_D 1{y not interior to D} + sum_D' f_{D,D'}(y) - e^epsilon sum_D' f_{D',D}(y) ] - delta sum_{D,D'} max_y f_{D,D'}(y),
 
@@ -49,8 +49,8 @@ from dpjax.core import arguments
 
 RELATIONS = ("REPLACE_ONE", "ADD_OR_REMOVE_ONE")
 MAX_CONSTRAINTS = {"pure": 400_000, "approximate": 120_000}  # what HiGHS solves in a few minutes
-MAX_MULTISETS = 10_000_000  # that are written down
-MAX_POINTS = 400_000  # of two values even these give more constraints
+MAX_MULTISETS = 10_000_000  # that are listed
+MAX_POINTS = 400_000  # with two values, even this many give too many constraints
 MAX_EPSILON = 20.0  # beyond, e^epsilon leaves the solver no digits
 _TOLERANCES = {
     "ipm_optimality_tolerance": 1e-12,
@@ -65,8 +65,8 @@ class Optimum:
 
     Attributes:
       failure: the worst failure of `mechanism`, over all datasets of size n.
-      lower_bound: what every private algorithm fails with, proved by a dual solution (up to float64 rounding, rounded down).
-      datasets: counts of each value, int (datasets, |X|); all sizes the programme asked privacy for.
+      lower_bound: a failure that no private algorithm can go below, proved by a dual solution (up to float64 rounding, rounded down).
+      datasets: counts of each value, int (datasets, |X|); of all sizes at which the programme required privacy.
       mechanism: P_D(y), float64 (datasets, |X|); (epsilon, delta)-private on those sizes, up to float64 rounding.
     """
 
@@ -93,7 +93,7 @@ def interior_point(
 ) -> Optimum:
     """The least worst-case failure of any (epsilon, delta)-private algorithm for the interior point problem (CLNSS, Definition 2).
 
-    The linear programme of this module's docstring, solved by HiGHS and certified from both sides.
+    It is the linear programme of this module's docstring, solved by HiGHS and certified from both sides.
 
     Args:
       domain: |X|, >= 2.
@@ -101,9 +101,9 @@ def interior_point(
       epsilon: > 0 and <= MAX_EPSILON, in nats.
       delta: in [0, 1).
       relation: "REPLACE_ONE" (datasets of size n) or "ADD_OR_REMOVE_ONE" (sizes 0 to `largest`).
-      largest: ADD_OR_REMOVE_ONE only: the largest size at which privacy is asked for, >= n (the default).
-      extends: ADD_OR_REMOVE_ONE only: whether all datasets of size `largest` > n must have one law, so that the mechanism extends
-        by it to every larger size.
+      largest: ADD_OR_REMOVE_ONE only: the largest size at which privacy is required, >= n (the default).
+      extends: ADD_OR_REMOVE_ONE only: whether all datasets of size `largest` > n must have the same law, by which the mechanism
+        extends to every larger size.
 
     Returns:
       An `Optimum`; with `extends` its lower bound is for algorithms with that property only.
@@ -117,7 +117,7 @@ def interior_point(
     >>> round(best.failure, 6), round(best.lower_bound, 6), round(1 / (1 + math.e), 6)
     (0.268941, 0.268941, 0.268941)
     """
-    # Python's numbers: products of NumPy's wrap round.
+    # Python integers, since products of NumPy integers wrap around.
     domain, n = arguments.integer("domain", domain, at_least=2), arguments.count("n", n, at_most=MAX_POINTS)
     arguments.positive(epsilon=epsilon)
     if epsilon > MAX_EPSILON:
@@ -141,7 +141,7 @@ def interior_point(
 def least_n(domain: int, beta: float, *, epsilon: float, delta: float, relation: str, limit: int) -> int | None:
     """The least n at which some (epsilon, delta)-private algorithm finds an interior point with probability 1 - beta.
 
-    No fewer points will do for any algorithm; under ADD_OR_REMOVE_ONE privacy is asked for on sizes 0..n (see the module).
+    Fewer points do not suffice for any algorithm; under ADD_OR_REMOVE_ONE privacy is required on sizes 0..n (see the module).
 
     Args:
       domain, epsilon, delta, relation: as for `interior_point`.
@@ -171,7 +171,7 @@ def least_n(domain: int, beta: float, *, epsilon: float, delta: float, relation:
 
 
 def worst_failure(laws: Callable[[np.ndarray], Any], domain: int, n: int) -> float:
-    """The worst probability of no interior point over all multisets of size n, of any algorithm with an exact law.
+    """The largest probability, over all multisets of size n, that an algorithm with an exact law returns no interior point.
 
     Args:
       laws: maps datasets, int32 (datasets, n), each in increasing order, to their output laws, float (datasets, outcomes): P[0], ...,
@@ -180,7 +180,7 @@ def worst_failure(laws: Callable[[np.ndarray], Any], domain: int, n: int) -> flo
       n: number of points, >= 1.
 
     Returns:
-      max over D of Pr[A(D) < min D, or > max D, or no point]: a sum of what fails, so that small ones keep their digits.
+      max over D of Pr[A(D) < min D, or > max D, or no point]: a sum over the failures, so that small ones keep their digits.
 
     Raises:
       TypeError, ValueError: an argument out of range, or a law that does not sum to one.
@@ -229,7 +229,7 @@ def _count(domain: int, size: int) -> int:
 
 
 def _sizes(n: int, relation: str, largest: int | None, extends: bool) -> range:
-    """The sizes at which privacy is asked for."""
+    """The sizes at which privacy is required."""
     if relation not in RELATIONS:
         raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {relation!r}")
     if relation == "REPLACE_ONE":
@@ -262,7 +262,7 @@ class _Programme:
 
     Attributes:
       datasets: counts (datasets, |X|). misses: which outputs are not interior, of the same shape.
-      judged: places of the datasets whose failure counts. pairs: places (pairs, 2) of ordered neighbours, one of two mirrored pairs.
+      judged: indices of the datasets whose failure counts. pairs: indices (pairs, 2) of ordered neighbours, one of two mirrored pairs.
       columns: the variable that stands for P_D(y), (datasets, |X|). laws: the distinct laws, as variables (laws, |X|).
     """
 
@@ -295,7 +295,7 @@ class _Programme:
         return self._sparse([(row, self.laws.ravel(), 1.0)], len(self.laws))
 
     def _sparse(self, parts: list[tuple[np.ndarray, np.ndarray, float]], rows: int) -> Any:
-        """(row, column, value) triples as a matrix; equal places add up."""
+        """(row, column, value) triples as a matrix; values at the same place add up."""
         from scipy import sparse
 
         row, column = (np.concatenate([part[axis] for part in parts]) for axis in (0, 1))
@@ -339,7 +339,7 @@ def _columns(shape: tuple[int, int], mirror: np.ndarray, constant: np.ndarray) -
 
 
 def _neighbours(datasets: np.ndarray, places: dict[bytes, int], mirror: np.ndarray, relation: str) -> np.ndarray:
-    """Ordered neighbouring pairs as places (pairs, 2), the first of two mirrored ones."""
+    """Ordered neighbouring pairs as indices (pairs, 2), the first of two mirrored ones."""
     unit = np.eye(datasets.shape[1], dtype=datasets.dtype)
     if relation == "REPLACE_ONE":
         moves = [b - a for a, b in itertools.permutations(unit, 2)]
@@ -360,7 +360,7 @@ def _solve(programme: _Programme, factor: float, delta: float) -> tuple[np.ndarr
     worst = sparse.csr_array(np.full((failures.shape[0], 1), -1.0))
     blocks = [[failures, worst], [losses, None]]
     limits = np.zeros(failures.shape[0] + rows)
-    if delta > 0:  # excess >= P_D(y) - factor P_D'(y), >= 0, and at most delta for a pair
+    if delta > 0:  # excess >= P_D(y) - factor P_D'(y), >= 0, and at most delta in all for a pair
         pair_total = sparse.kron(sparse.eye_array(rows // domain), np.ones((1, domain)))
         blocks = [[failures, worst, None], [losses, None, -sparse.eye_array(rows)], [None, None, pair_total]]
         limits = np.append(limits, np.full(rows // domain, delta))
@@ -397,7 +397,7 @@ def _certified(programme: _Programme, weights: np.ndarray, prices: np.ndarray, f
     prices, weights = prices / weights.sum(), weights / weights.sum()
     failures, losses = programme.failures(), programme.losses(factor)
     cost = failures.T @ weights + losses.T @ prices
-    # A variable that stands twice in its law takes its cost with half the probability each.
+    # A variable that occurs twice in its law has half the cost, and half the probability, at each place.
     share = cost / np.bincount(programme.laws.ravel(), minlength=programme.variables)
     paid = delta * prices.reshape(-1, programme.datasets.shape[1]).max(axis=1).sum()
     rounding = 2.0**-45 * (weights.sum() + (abs(losses).T @ prices).sum())

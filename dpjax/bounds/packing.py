@@ -1,9 +1,9 @@
-"""How many examples pure learners need, by packing: BNS Lemma 5.7, MULTI Remark 53, and what follows the same way. Exact ints.
+"""How many examples pure learners need, by packing: BNS Lemma 5.7, MULTI Remark 53, and what follows in the same way; exact ints.
 
-All of them are one argument, here with its constants. Let there be P targets with disjoint sets of good answers, and one experiment w
-(the same coins for every target) that makes a database S(c, w) for each target c, such that S(c, w) and S(c', w) differ in at most N(w)
-entries. Write p_c(w) = Pr[A(S(c, w)) is good for c]. For fixed w, privacy says Pr[A(S(c, w)) is good for c'] >= exp(-eps N) p_c'(w),
-and good sets are disjoint, so that 1 >= p_c + exp(-eps N) sum_(c' != c) p_c'. The mean over all c of this is
+All the bounds use one argument, given here with its constants. Let there be P targets with disjoint sets of good answers, and one
+experiment w (the same coins for every target) that makes a database S(c, w) for each target c, such that S(c, w) and S(c', w) differ in at
+most N(w) entries. Write p_c(w) = Pr[A(S(c, w)) is good for c]. For fixed w, privacy says Pr[A(S(c, w)) is good for c'] >=
+exp(-eps N) p_c'(w), and good sets are disjoint, so that 1 >= p_c + exp(-eps N) sum_(c' != c) p_c'. The mean over all c of this is
 
     mean_c p_c(w) <= 1 / (1 + (P - 1) exp(-eps N(w))),
 
@@ -11,9 +11,10 @@ and the mean over w of the left side is at least 1 - beta for a learner that fai
 
     1 - beta <= E[ 1 / (1 + (P - 1) exp(-eps N)) ].
 
-Where N ~ Bin(n, p), the right side rises with n: the least n that keeps this is what every learner needs. The papers bound N by a
-constant (8 alpha m, by Chernoff) instead of taking this mean, and beta is 1/2 there; here it is any. Neighbours: one example is
-replaced. PAC learners; an empirical learner is a PAC learner of the uniform distribution on its rows only, and is not bounded by these.
+Where N ~ Bin(n, p), the right side rises with n: the least n that satisfies this is what every learner needs. The papers bound N by a
+constant (8 alpha m, by Chernoff) instead of taking this mean, and beta is 1/2 there; here it is arbitrary. Neighbours: one example is
+replaced. The bounds are for PAC learners; an empirical learner is a PAC learner of the uniform distribution on its rows only, and is not
+bounded by them.
 """
 
 import math
@@ -22,7 +23,7 @@ import numpy as np
 
 from dpjax.core import arguments, bisection
 
-# Sums of logarithms as large as 10^7 are right to 10^-6: so much is taken off what would otherwise be rounded up.
+# Sums of logarithms as large as 10^7 are correct to 10^-6: this share, which is more, is taken off what would otherwise be rounded up.
 _SLACK = 1e-12
 LARGEST_SET = 2**24  # points in a set, for sums over all that two sets may share
 
@@ -30,10 +31,10 @@ LARGEST_SET = 2**24  # points in a set, for sums over all that two sets may shar
 def pure_interior_point(domain: int, beta: float, epsilon: float, relation: str = "REPLACE_ONE") -> int:
     """Points every epsilon-private solver of the interior point problem needs: (ln(|X| - 1) + ln((1 - b)/b)) / eps, rounded up.
 
-    On n copies of x only x is an interior point; |X| targets, N = n.
+    On n copies of x only x is an interior point; there are |X| targets, and N = n.
 
-    Under add/remove, if it is private for data of any size, it is ln((1 - b) |X|) / eps: some x has probability at most 1/|X| on no
-    points at all, and at most exp(eps n) times that on n copies of x.
+    Under add/remove, if the solver is private on data of any size, the number is ln((1 - b) |X|) / eps: some x has probability at most
+    1/|X| on no points at all, and at most exp(eps n) times that on n copies of x.
 
     Args:
         domain: |X| >= 2.
@@ -62,9 +63,10 @@ def pure_interior_point(domain: int, beta: float, epsilon: float, relation: str 
 def pure_proper_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int:
     """Examples every epsilon-private PROPER PAC learner of thresholds needs, about d ln 2 / (2 alpha eps).
 
-    BNS §3.2 quotes Omega(d) for improper ones too (`pure_lower_bound`, constant unknown). For proper ones: target c_j, mass p > alpha at
-    each of the points j - 1 and j, the rest at 0. A threshold with error at most alpha is right at both, so it is c_j; j = 2, ..., 2^d -
-    1 are P targets, and N ~ Bin(n, 2p). As p falls to alpha the mean is continuous. For 2 alpha >= 1 nothing is said beyond N = n.
+    BNS §3.2 quotes Omega(d) for improper ones too (`pure_lower_bound`, constant unknown). For proper ones, take the target c_j with mass
+    p > alpha at each of the points j - 1 and j, and the rest at 0. A threshold with error at most alpha is right at both, so it is c_j; the
+    P targets are j = 2, ..., 2^d - 1, and N ~ Bin(n, 2p). As p falls to alpha the mean is continuous. For 2 alpha >= 1 nothing is said
+    beyond N = n.
 
     Args:
         bits: d >= 2.
@@ -95,12 +97,12 @@ def pure_points(
 
     The concepts are the sets of exactly k points. Proper is needed: POINT_d has improper pure learners with O(1) examples.
 
-    proved: target A without the point 0, mass p/k at each of its points, the rest at 0. A set I of k points is good if at most r points of
-    A are missing from it, once (r + 1) p/k > alpha: take p down to k alpha/(r + 1). Two targets with at most t = k - 2r - 1 points in
-    common have no good set in common. A greedy choice finds C(2^d - 1, k) / V such targets, V the number of sets that share more than t
-    points with one. Bring the samples of all targets together by numbering the points of A: N ~ Bin(m, p). Any r < k/2 gives a bound, and
-    the best is near k/4: about k d ln 2 / (8 alpha eps), for k = 1 (d ln 2)/(alpha eps). k may be odd. To learn the complements of sets is
-    the same problem with all labels turned round, so a bound for 2^d - k is one for k (and near 2^d the better one).
+    proved: the target is a set A without the point 0, with mass p/k at each of its points and the rest at 0. A set I of k points is good if
+    at most r points of A are missing from it, once (r + 1) p/k > alpha: take p down to k alpha/(r + 1). Two targets with at most
+    t = k - 2r - 1 points in common have no good set in common. A greedy choice finds C(2^d - 1, k) / V such targets, where V is the number
+    of sets that share more than t points with one of them. Couple the samples of all targets by numbering the points of A: N ~ Bin(m, p).
+    Any r < k/2 gives a bound, and the best is near k/4: about k d ln 2 / (8 alpha eps), for k = 1 (d ln 2)/(alpha eps). k may be odd.
+    Learning complements of sets is the same problem with flipped labels, so a bound for 2^d - k is one for k (the better one near 2^d).
 
     printed: N <= 8 alpha m, r = k/5, t = k/2 and V <= C(k, k/2) C(2^d - 1, k/2), for even k:
 
@@ -140,7 +142,7 @@ def pure_points(
 
 
 def _spread(bits: int, concepts: int, alpha: float, beta: float, epsilon: float) -> int:
-    """`pure_points`, proved, by sets of so many points."""
+    """The proved bound of `pure_points`, by sets of `concepts` points."""
     masses = concepts * alpha / np.arange(1, (concepts + 1) // 2 + 1)
     logs = log_spread_sets(2**bits - 1, concepts)[::-2]
     possible = np.flatnonzero(masses < 1.0)
@@ -153,9 +155,10 @@ def _spread(bits: int, concepts: int, alpha: float, beta: float, epsilon: float)
 def pure_packing_padded(concepts: int, alpha: float, beta: float, epsilon: float) -> int:
     """Examples every epsilon-private PAC k-learner needs, of order k / (alpha eps) (MULTI Remark 53).
 
-    Of any class with two concepts that differ at a point x and agree at a point y; proper or improper, agnostic or not. Mass p > alpha at
-    x, the rest at y: a hypothesis with error at most alpha is right at x, so the 2^k choices of targets have disjoint good answers.
-    Labels at y are equal, so N ~ Bin(n, p), with p down to alpha. At alpha = 1 and beta = 1/2 this would be Theorem 52 (`pure_packing`).
+    It holds for any class with two concepts that differ at a point x and agree at a point y, for proper and improper, agnostic and other
+    learners. Put mass p > alpha at x and the rest at y: a hypothesis with error at most alpha is right at x, so the 2^k choices of targets
+    have disjoint good answers. Labels at y are equal, so N ~ Bin(n, p), with p down to alpha. At alpha = 1 and beta = 1/2 this would be
+    Theorem 52 (`pure_packing`).
 
     Args:
         concepts: k.
@@ -241,7 +244,7 @@ def _needed(log_others: float, beta: float, epsilon: float, *, mass: float = 1.0
 
 
 def _succeeds(n: int, log_others: float, mass: float, epsilon: float) -> float:
-    """E[1 / (1 + exp(log_others - eps N))], N ~ Bin(n, mass), rounded up: N is moved up to the next of some hundred numbers."""
+    """E[1 / (1 + exp(log_others - eps N))], N ~ Bin(n, mass), rounded up: N is raised to the next of some hundred numbers."""
     from scipy import special, stats  # slow to import
 
     mean, reach = n * mass, 12.0 * math.sqrt(n * mass * (1.0 - mass)) + 60.0  # beyond, less than 1e-30

@@ -1,4 +1,4 @@
-"""Sample sizes of learners of parities from uniform points (MULTI §4.2.1): floats, or ints where they are exact."""
+"""Sample sizes for learning parities from uniform points (MULTI §4.2.1): floats, or ints where they are exact."""
 
 import math
 
@@ -8,13 +8,13 @@ from dpjax.bounds.generic import finite_class
 from dpjax.bounds.mechanisms import stability_gap, stability_noise
 from dpjax.core import arguments, bisection
 
-# How many rows beyond d a subsample may have: with 40 it has full rank but for 2^-40, and more never pays.
+# How many rows beyond d a subsample may have: with 40 it has full rank except with probability 2^-40, and more never pays.
 _SPARE_ROWS = 40
 _LEAST_EPSILON = 2.0**-50  # numbers of subsamples are int64
 
 
 def exponential_parities(bits: int, beta: float, epsilon: float) -> float:
-    """Examples for the exponential mechanism over all parities: ln((2^d - 1)/b) / ln(2 / (1 + exp(-eps/2))), labels those of a parity.
+    """Examples for the exponential mechanism over all parities, for labels of a parity: ln((2^d - 1)/b) / ln(2 / (1 + exp(-eps/2))).
 
     Points are uniform, so that a wrong parity labels D ~ Bin(n, 1/2) examples wrong, and is chosen with probability at
     most exp(-eps D / 2). So, over sample and coins,
@@ -47,7 +47,7 @@ def exponential_parities(bits: int, beta: float, epsilon: float) -> float:
 
 
 def agnostic_parities(bits: int, alpha: float, beta: float, epsilon: float) -> float:
-    """Examples after which its error is at most the best + a with probability 1 - b, any labels, any points.
+    """Examples after which the exponential mechanism's error is at most the best + a with probability 1 - b, for any labels and points.
 
     `finite_class` with all 2^d parities: max{ (4/(a eps)) ln(2^(d+1)/b), (8/a^2) ln(2^(d+2)/b) }.
 
@@ -73,7 +73,7 @@ def parity_learner_failure(
         P[failure] = P[N = 0] + sum_(N>=1) P[N] P[noise < threshold - N].
 
     Args:
-        n: examples, >= 1. size: s, examples a subsample. bits: d.
+        n: examples, >= 1. size: s, examples per subsample. bits: d.
         epsilon, delta: of A_dist.
         calibration: "printed" or "proved" constants of A_dist.
 
@@ -97,7 +97,7 @@ def parity_learner_exact(
 
 
 def parity_learner_size(*, bits: int, epsilon: float, delta: float, beta: float, calibration: str = "proved") -> int:
-    """The s from d to d + 40 for which the fewest examples suffice: more rows a subsample, or more subsamples.
+    """The s from d to d + 40 for which the fewest examples suffice: a trade-off of rows per subsample against subsamples.
 
     Example:
         >>> parity_learner_size(bits=256, epsilon=1.0, delta=1e-6, beta=0.1)
@@ -118,10 +118,10 @@ def parity_learner_size(*, bits: int, epsilon: float, delta: float, beta: float,
 
 
 def parity_learner_theorem(*, bits: int, epsilon: float, delta: float, beta: float) -> int:
-    """Examples that suffice by Theorem 39's proof with its constants worked out, for s = bits + 3.
+    """Examples that suffice by Theorem 39's proof with explicit constants, for s = bits + 3.
 
-    Then p >= 7/8, as in the paper's proof; N >= 3m/4 but for b/2 if m >= ln(2/b) / KL(1/4 || 1/8) (Chernoff), and A_dist
-    fails with probability at most b/2 if 3m/4 >= 2 + (2/eps) ln(1/(2 delta b)):
+    Then p >= 7/8, as in the paper's proof. N >= 3m/4 except with probability b/2 if m >= ln(2/b) / KL(1/4 || 1/8) (Chernoff),
+    and A_dist fails with probability at most b/2 if 3m/4 >= 2 + (2/eps) ln(1/(2 delta b)):
 
         (d + 3) max{ ln(2/b) / KL(1/4 || 1/8), (4/3) (2 + (2/eps) (ln(1/(2 delta)) + max(0, ln(1/b)))) },
 
@@ -145,7 +145,7 @@ def parity_learner_theorem(*, bits: int, epsilon: float, delta: float, beta: flo
 
 
 def elimination_parities(bits: int, beta: float) -> int:
-    """The least n whose uniform points span {0,1}^d but for beta: without privacy, at most d + ceil(log2(1/beta)).
+    """The least n, without privacy, for which n uniform points span {0,1}^d except with probability beta: at most d + ceil(log2(1/beta)).
 
     Example:
         >>> elimination_parities(10, 1e-3)
@@ -163,7 +163,7 @@ def rank_deficiency(rows: int, columns: int) -> float:
     without cancellation.
 
     Raises:
-      TypeError, ValueError: rows < 0 or columns < 1, or no integers.
+      TypeError, ValueError: rows < 0 or columns < 1, or not integers.
 
     >>> rank_deficiency(1, 1), rank_deficiency(2, 2), rank_deficiency(1, 2)
     (0.5, 0.625, 1.0)
@@ -172,16 +172,17 @@ def rank_deficiency(rows: int, columns: int) -> float:
     arguments.integer("columns", columns, at_least=1)
     if rows < columns:
         return 1.0
-    nearest = range(rows - columns + 1, min(rows, rows - columns + 1100) + 1)  # beyond, 2^-e is nothing
+    nearest = range(rows - columns + 1, min(rows, rows - columns + 1100) + 1)  # beyond, 2^-e underflows
     return -math.expm1(math.fsum(math.log1p(-math.ldexp(1.0, -e)) for e in nearest))
 
 
 def _failure(m: int, size: int, bits: int, scale: float, threshold: float) -> float:
     """P[the truth is not released] from m subsamples, to the last digit.
 
-    The terms P[N] P[noise < threshold - N], N >= 1, are log-concave: the logarithm of the ratio of neighbours falls by 1/(m - N + 1) at
-    least from one to the next. So k terms behind the largest, at N*, they are at most exp(-k (k - 1) / (2 (m - N* + 1 + k))) of it, which
-    is less than exp(-50) for the k that is taken here. Of more than 2^20, which are as good as a smooth curve, one in so many is summed.
+    The terms P[N] P[noise < threshold - N], N >= 1, are log-concave: from one N to the next, the logarithm of the ratio of adjacent terms
+    falls by at least 1/(m - N + 1). So k terms away from the largest, at N*, they are at most exp(-k (k - 1) / (2 (m - N* + 1 + k))) of it,
+    which is less than exp(-50) for the k that is taken here. If there are more than 2^20 terms, they are as good as a smooth curve, and
+    only every `step`-th is summed.
     """
     from scipy import stats  # slow to import
 
@@ -200,7 +201,7 @@ def _failure(m: int, size: int, bits: int, scale: float, threshold: float) -> fl
 
 
 def _enough(m: int, beta: float, size: int, bits: int, scale: float, threshold: float) -> bool:
-    """Whether `_failure` <= beta. It is not where m votes would be too few, all subsamples being of full rank, and that is told at once."""
+    """Whether `_failure` <= beta; checks first whether m votes, all subsamples being of full rank, would be too few."""
     hopeless = m < 1 or _log_cdf((threshold - m) / scale) > math.log(beta) + 1e-9
     return not hopeless and _failure(m, size, bits, scale, threshold) <= beta
 

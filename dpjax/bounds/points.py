@@ -1,4 +1,4 @@
-"""Sample size of the point learner (BNS §3.1). Numbers of examples, as floats."""
+"""Sample sizes for the point learner (BNS §3.1): numbers of examples, as floats."""
 
 import math
 
@@ -19,12 +19,13 @@ def learn_points(
     """Examples for LearnPoints, which answers with a random point, or all-zero (BNS Remark 3.3), where A_dist keeps nothing.
 
     printed: max{ (8/(a eps)) ln(4/(b delta)), (8/a) ln(2/b) } (BNS, Lemma 3.2, explicit in its proof). A target of mass a
-    or more shows at least a m/2 times but for exp(-a m/8) <= b/2, and A_dist keeps it but for b/2.
+    or more occurs at least a m/2 times except with probability exp(-a m/8) <= b/2, and A_dist keeps it except with
+    probability b/2.
 
     The proof of Lemma 3.2 says that after bottom a random c_i is bad only if D(i) > a. But error(c_i) = D(i) + D(target):
-    with D(target) = a and the rest spread out, every other point is bad. Splitting at D(target) > a/2 repairs it: at most
-    2/a points have D(i) > a/2, so 2^d >= 2/(a b) is required. The printed m still suffices: of the a m/2 expected ones at
-    least a m/8 are seen but for exp(-(9/32) a m/2) <= exp(-a m/8), and a m/8 >= (1/eps) ln(4/(b delta)).
+    with D(target) = a and the rest spread out, every other point is bad. Splitting at D(target) > a/2 repairs the proof: at
+    most 2/a points have D(i) > a/2, so 2^d >= 2/(a b) is required. The printed m still suffices: of the a m/2 expected ones at
+    least a m/8 are seen except with probability exp(-(9/32) a m/2) <= exp(-a m/8), and a m/8 >= (1/eps) ln(4/(b delta)).
 
     proved: with g the gap of `stability_gap(b/2)` for the proved A_dist, max{ (2/c) g, (8/c) ln(2/b) }, where c = a/2 for
     random points and c = a for all-zero, whose error is D(target) alone.
@@ -64,10 +65,10 @@ def learn_points(
 
 
 def exponential_points(log_hypotheses: float, alpha: float, beta: float, epsilon: float, *, lost: float = 0.0) -> float:
-    """Examples for the exponential mechanism where a hypothesis is right but for lost * alpha: (ln|H| + ln(1/b)) / (a r).
+    """Examples for the exponential mechanism where some hypothesis has error at most lost * alpha: (ln|H| + ln(1/b)) / (a r).
 
-    There is no need of uniform convergence. Let h* be in the class with error at most g a on D (g = lost), and h
-    have error > a. For any l <= eps/2,
+    Uniform convergence is not needed. Let h* be in the class with error at most g a on D (g = lost), and h have
+    error > a. For any l <= eps/2,
 
         E[P[h]] <= E[exp(-l (q(h*) - q(h)))] <= exp(-n a r),  r = 1 - exp(-l) - g (exp(l) - 1),
 

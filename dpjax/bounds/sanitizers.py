@@ -1,9 +1,9 @@
 """How many rows sanitizers need, and how many suffice (BNS §2.4, §4.4, §5; MULTI §2.5, §3). Neighbours: one row is replaced.
 
-An (alpha, beta)-sanitizer for C answers every counting query Q_c, c in C, within alpha but for beta, on every database of m rows. It is
-proper if its answers are those of a database. **Every lower bound here holds for improper sanitizers as well**, with the same constants:
-their proofs use only that no answers are within alpha of both of two databases, some query of which differs by more than 2 alpha. (BNS
-passes to a proper sanitizer by Remark 2.18, at the price of 2 alpha for alpha. There is no need.)
+An (alpha, beta)-sanitizer for C answers every counting query Q_c, c in C, within alpha except with probability beta, on every database of m
+rows. It is proper if its answers are those of a database. **Every lower bound here holds for improper sanitizers as well**, with the same
+constants: their proofs use only that no answers are within alpha of those of both of two databases on which some query differs by more than
+2 alpha. (BNS passes to a proper sanitizer by Remark 2.18, at the price of 2 alpha for alpha. That is not needed.)
 """
 
 import dataclasses
@@ -23,9 +23,9 @@ _SLACK = 1e-12
 
 
 def effective_size(concepts: np.ndarray) -> int:
-    """X_C: how many points can be chosen so that every two are told apart by a concept (BNS Definition 4.14).
+    """X_C: how many points can be chosen so that every two are distinguished by a concept (BNS Definition 4.14).
 
-    Points are told apart unless their columns are equal: X_C is the number of different columns.
+    Points are distinguished unless their columns are equal: X_C is the number of different columns.
 
     Args:
         concepts: bool (concepts, |X|), c(x).
@@ -41,7 +41,7 @@ def effective_size(concepts: np.ndarray) -> int:
 
 
 def vc_dimension(concepts: np.ndarray) -> int:
-    """The size of the largest set of points on which the concepts do everything (BNS Definition 2.11), by looking at all sets.
+    """The size of the largest set of points that the concepts shatter (BNS Definition 2.11), by exhaustive search.
 
     Args:
         concepts: bool (concepts, |X|), c(x), at least one concept.
@@ -70,9 +70,9 @@ def vc_dimension(concepts: np.ndarray) -> int:
 
 
 def example_class(bits: int, left: int) -> np.ndarray:
-    """The class after BNS Theorem 4.16, for which it is the best possible: X_C = 2^d and VC = n, bool (2^n + 2^d - n, 2^d).
+    """The class after BNS Theorem 4.16, for which that is the best possible: X_C = 2^d and VC = n, bool (2^n + 2^d - n, 2^d).
 
-    2^n concepts that shatter the points 0, ..., n - 1, and a point concept for each of the others.
+    It has 2^n concepts that shatter the points 0, ..., n - 1, and a point concept for each of the other points.
 
     Args:
         bits: d, at most 12. left: n, from 1 to 12 and below 2^d.
@@ -101,8 +101,8 @@ def sanitizer_packing(size: int, alpha: float, beta: float, epsilon: float, *, c
     no answers serve both, and at most w rows differ. Hence beta >= (X_C - 1) exp(-eps w) (1 - beta), that is w >= L/eps, with
     L = ln(X_C - 1) + ln((1 - beta)/beta): m >= (ceil(L/eps) - 1)/(2 alpha).
 
-    printed: 3 alpha m copies, m >= L/(3 eps alpha), the Omega of the lemma written out. 3 alpha m must be a whole number of rows. Where it
-    is not even one row the printed formula is false: with two points, one row, eps = 1 and beta = 0.4 randomised response sanitizes
+    printed: 3 alpha m copies, m >= L/(3 eps alpha), the Omega of the lemma written out. 3 alpha m must be an integer number of rows. Where
+    it is not even one row the printed formula is false: with two points, one row, eps = 1 and beta = 0.4 randomised response sanitizes
     exactly, and the formula says m >= 0.135/alpha.
 
     Args:
@@ -142,12 +142,12 @@ def sanitizer_vc(
 
     proved: let T be v shattered points and D a random m of them. From good answers make a law p on T within alpha of them (D itself is
     one): p is within 2 alpha of D on every subset of T, and u = E[p(T - D)] <= 2 alpha + beta (1 - 2 alpha) = k. Exchange a random x of
-    D with a random y of T - D: both databases are alike in law, and privacy gives (1 - u)/m <= e^eps u/(v - m) + delta. So no sanitizer
+    D with a random y of T - D: both databases have the same law, and privacy gives (1 - u)/m <= e^eps u/(v - m) + delta. So no sanitizer
     has (1 - k)/m > e^eps k/(v - m) + delta; at delta = 0, m >= v / (1 + e^eps k/(1 - k)).
 
     printed (pure, eps <= 1): m <= v/2 only if alpha >= 1/(4 + 16 eps), for every beta bounded away from 1. Taken by itself this is false:
-    with v = 2 and m = 1 a coin's answer is exact with probability 1/2. At m = v/2 and small beta the proved one says alpha >= 1/(2 + 2
-    e^eps), which is more than the printed one.
+    with v = 2 and m = 1 a coin's answer is exact with probability 1/2. At m = v/2 and small beta the proved bound says alpha >= 1/(2 + 2
+    e^eps), which is more than the printed bound says.
 
     Args:
         vc: v >= 1.
@@ -191,7 +191,7 @@ def sanitizer_pure(size: int, vc: int, alpha: float = 1 / 8, beta: float = 1 / 8
     """Rows every epsilon-private sanitizer needs, Omega(log X_C + VC(C)) (BNS Theorem 4.16): the larger of Lemma 4.15 and Theorem 2.20.
 
     The paper's proof ("immediate") does not go through at its (1/8, 1/8, 1/2): Theorem 2.20 excludes alpha < 1/(4 + 16/2) = 1/12 only.
-    The proved form of it does, with m >= 0.536 VC, so that the theorem holds. `example_class` has X_C = 2^d and VC = n at will.
+    With the proved form of that theorem it does, with m >= 0.536 VC, so this theorem holds. `example_class` has any X_C = 2^d and VC = n.
 
     Args:
         size: X_C >= 2. vc: >= 1. alpha, beta, epsilon: as for `sanitizer_packing`.
@@ -207,15 +207,15 @@ def sanitizer_k_points(bits: int, concepts: int, alpha: float, beta: float, epsi
     """Rows every epsilon-private sanitizer needs for k-POINT_d or its label class, of order k d/(alpha eps) (BNS Theorems 5.9, 5.10).
 
     The paper reduces learning to sanitizing, and loses alpha in Theorem 5.9 and all constants (`sanitizer_k_points_by_learning`). Packing
-    sanitizers directly loses neither, for every alpha < 1/4 or so and every d: for q <= k take sets A of q points, any two of which share
-    at most t, and databases with c copies of each point of A, the other rows at a point outside. The query of A (and of k - q points
-    without rows) differs by (q - t) c/m at least; with c = floor(2 alpha m/(q - t)) + 1 that is more than 2 alpha. At most q c rows
+    sanitizers directly loses neither, for every alpha < 1/4 or so and every d. For q <= k take sets A of q points, any two of which share
+    at most t, and databases with c copies of each point of A and the other rows at a point outside. The query of A (and of k - q points
+    without rows) differs by at least (q - t) c/m; with c = floor(2 alpha m/(q - t)) + 1 that is more than 2 alpha. At most q c rows
     differ. So m is impossible if q c <= m and q c < L/eps, L = ln(P - 1) + ln((1 - beta)/beta), P the number of sets (`log_spread_sets`).
     With q = k and t = k/2 that is k d ln 2/(8 alpha eps). Smaller q exclude the smaller m; q is at most 2^24 here. A sanitizer for
     k-POINT^label serves k-POINT on rows of label 0.
 
-    One for k-POINT serves (2^d - k)-POINT, too, whose answers are 1 less those of the complements: with k near 2^d the bound is that of
-    2^d - k, and the order k d does not hold. The packing of single points (`sanitizer_packing`) holds for every k.
+    A sanitizer for k-POINT also serves (2^d - k)-POINT, whose answers are 1 minus those of the complements: with k near 2^d the bound is
+    that of 2^d - k, and the order k d does not hold. The packing of single points (`sanitizer_packing`) holds for every k.
 
     Args:
         bits: d. concepts: k < 2^d.
@@ -244,7 +244,7 @@ def sanitizer_k_points(bits: int, concepts: int, alpha: float, beta: float, epsi
 
 
 def _k_points(bits: int, concepts: int, alpha: float, beta: float, epsilon: float) -> int:
-    """By sets of at most so many points."""
+    """The bound by sets of at most `concepts` points."""
     largest = min(concepts, LARGEST_SET)
     sizes = sorted({*range(1, min(concepts, 16) + 1), *(largest >> shift for shift in range(largest.bit_length()))})
     families = [_Family.of(2**bits - 1 - (concepts - size), size, alpha, beta, epsilon) for size in sizes]
@@ -256,11 +256,11 @@ def _k_points(bits: int, concepts: int, alpha: float, beta: float, epsilon: floa
 
 @dataclasses.dataclass(frozen=True)
 class _Family:
-    """Sets of `size` points, a family for each t: any two share at most t.
+    """Sets of `size` points, one family for each t: any two sets share at most t points.
 
     Attributes:
         size: q.
-        differ: (q - t)/(2 alpha): c copies tell two sets apart in fewer than c times as many rows.
+        differ: (q - t)/(2 alpha): c copies distinguish two sets if there are fewer than c times as many rows.
         copies: the greatest c with q c < L/eps.
     """
 
@@ -277,10 +277,10 @@ class _Family:
         return cls(size=size, differ=(size - np.arange(size)) / (2.0 * alpha) * (1.0 - _SLACK), copies=copies)
 
     def excluded_below(self, first: int) -> int:
-        """An m such that this family excludes first, ..., m - 1; `first` if it does not exclude that."""
+        """An m such that this family excludes first, ..., m - 1; it is `first` if the family does not exclude even that."""
         copies = np.floor(first / self.differ) + 1.0
         excluded = (copies <= self.copies) & (self.size * copies <= first)
-        # c grows at m = ceil(c differ), and q (c + 1) is at most that if it is below c differ + 1: then for all larger c, too.
+        # c grows at m = ceil(c differ), and q (c + 1) is at most that if it is below c differ + 1: then this holds for all larger c, too.
         for_ever = copies * (self.differ - self.size) > self.size - 1.0
         ends = np.where(for_ever, self.copies, copies) * self.differ
         return max(first, int(np.max(np.ceil(ends), initial=0.0, where=excluded)))
@@ -289,12 +289,12 @@ class _Family:
 def sanitizer_k_points_by_learning(
     bits: int, concepts: int, epsilon: float, *, alpha: float | None = None, calibration: str = "proved"
 ) -> int:
-    """The same by the paper's reductions, with their constants: BNS Theorem 5.9, and Theorem 5.10 if alpha is given. PROPER sanitizers.
+    """Rows by the paper's reductions, with their constants: BNS Theorem 5.9, and Theorem 5.10 if alpha is given; PROPER sanitizers.
 
-    Theorem 5.9, of k-POINT_d, alpha = beta = 1/150: Theorem 5.5 makes a (9/50, 1/15, 6 eps) learner of `sanitizer_to_learner(m)` examples,
-    which Lemma 5.7 bounds. It makes 3.9e9 m and more of m rows: true, and next to nothing.
+    Theorem 5.9, for k-POINT_d, alpha = beta = 1/150: Theorem 5.5 makes a (9/50, 1/15, 6 eps) learner of `sanitizer_to_learner(m)` examples,
+    which Lemma 5.7 bounds. As m rows become 3.9e9 m examples and more, the bound is true and says next to nothing.
 
-    Theorem 5.10, of k-POINT_d^label, alpha <= 1/50, beta = 1/50: by Lemma 5.1 with q = ceil(100 50^3 ln 2500) blocks and Lemma 5.3 there
+    Theorem 5.10, for k-POINT_d^label, alpha <= 1/50, beta = 1/50: by Lemma 5.1 with q = ceil(100 50^3 ln 2500) blocks and Lemma 5.3 there
     is a (9/50, 1/25, eps) learner of q m examples, so m >= (Lemma 5.7)/q. Where that is (50 k/alpha^2) ln(50/alpha) or more (the
     theorem's d >= d_0), Lemma 5.3 applies without blocks, and m >= Lemma 5.7 at (3 alpha, 1/25, eps).
 
@@ -334,11 +334,11 @@ def sanitizer_k_points_by_learning(
 def approximating_rows(vc: int, alpha: float, *, calibration: str = "proved") -> int:
     """Rows of a database that is alpha-close to any given one, however large (BNS Theorem 2.21).
 
-    Some sample of that many rows, drawn with replacement, is.
+    Some sample of that many rows, drawn with replacement, is alpha-close.
 
     printed: by Theorem 2.14 with beta -> 1: more than (50 VC/alpha^2) ln(1/alpha), the theorem's O written out. proved: the least n with
-    4 (2 e n/VC)^VC exp(-alpha^2 n/8) < 1 (Vapnik and Chervonenkis, with Sauer's lemma): what is left is a positive probability.
-    For points far fewer do (`point_rows`), and for thresholds ceil(1/(2 alpha)) quantiles.
+    4 (2 e n/VC)^VC exp(-alpha^2 n/8) < 1 (Vapnik and Chervonenkis, with Sauer's lemma), so that a sample succeeds with positive
+    probability. For points far fewer suffice (`point_rows`), and for thresholds ceil(1/(2 alpha)) quantiles.
 
     Args:
         vc: >= 1.
@@ -369,14 +369,14 @@ def point_rows(error: float, answers: float) -> int:
     """Rows of a database that is `error`-close for POINT, made from answers that are within `answers` (MULTI Proposition 30).
 
     Take any law within `answers` of the answers (the database itself is one), and round its masses to multiples of 1/R so that they add up
-    (largest remainders first): less than 1/R is lost. So ceil(1/(error - 2 answers)) rows do, whatever the domain is.
+    (largest remainders first): less than 1/R is lost. So ceil(1/(error - 2 answers)) rows suffice, whatever the domain is.
 
-    The proof says that O(1/alpha) rows can be found within alpha of answers within alpha. That is false of answers in general: on K points
-    with a row each, all answers 1/K + alpha ask for a row at each point, and there are K. It holds of what Algorithm 2 answers, or with a
-    little room, as here: 2 alpha + 1/R.
+    The proof says that O(1/alpha) rows can be found within alpha of answers within alpha. That is false for answers in general: on K points
+    with a row each, if all answers are 1/K + alpha, a row is needed at each of the K points. It holds for the answers of Algorithm 2, or
+    with a little slack, as here: 2 alpha + 1/R.
 
     Args:
-        error: of the database, in (0, 1).
+        error: error of the database, in (0, 1).
         answers: how far the answers are off, >= 0 and below error/2.
 
     Raises:
@@ -395,8 +395,8 @@ def blr(log_domain: float, vc: int, alpha: float, beta: float, epsilon: float) -
     """Rows for a pure PROPER sanitizer of any class: (4/(alpha eps)) (R ln|X| + ln(1/beta)) (BNS Theorem 2.19, MULTI Theorem 24).
 
     The exponential mechanism over all databases of R = `approximating_rows(vc, alpha/2)` rows, with the score -m max_c |Q_c(S) - Q_c(S')|,
-    of sensitivity 1: some database is within alpha/2, and the choice is no more than alpha/2 worse but for beta. This is the theorem with
-    its constant worked out; the paper says O(ln|X| VC ln(1/alpha)/(alpha^3 eps) + ln(1/beta)/(alpha eps)).
+    of sensitivity 1: some database is within alpha/2, and except with probability beta the choice is no more than alpha/2 worse. This is
+    the theorem with an explicit constant; the paper says O(ln|X| VC ln(1/alpha)/(alpha^3 eps) + ln(1/beta)/(alpha eps)).
 
     Args:
         log_domain: ln|X|, > 0.
@@ -449,20 +449,20 @@ def multiplicative_weights(
 def private_multiplicative_weights(
     log_domain: float, log_candidates: float, rounds: int, alpha: float, beta: float, round_epsilon: float
 ) -> float:
-    """Rows for T rounds of private multiplicative weights (MULTI Theorem 25), the constants worked out.
+    """Rows for T rounds of private multiplicative weights (MULTI Theorem 25), with explicit constants.
 
         (2 / (e (alpha - sqrt(ln|X| / (2T))))) ln(K T / beta),   K the number of signed queries
 
-    The mean regret of T rounds is sqrt(ln|X|/(2T)), and every choice but for beta in all is within the rest of the best one
-    (`dpjax.sanitizers.dense.multiplicative_weights` has the proof). With T = 2 ln|X|/alpha^2 and e = epsilon / sqrt(2 T ln(1/delta)) that
-    is (8 / (alpha^2 epsilon)) sqrt(ln|X| ln(1/delta)) ln(K T/beta).
+    The mean regret of T rounds is sqrt(ln|X|/(2T)). Except with probability beta in all, every choice falls short of the best one by at
+    most the rest of alpha (`dpjax.sanitizers.dense.multiplicative_weights` has the proof). With T = 2 ln|X|/alpha^2 and
+    e = epsilon / sqrt(2 T ln(1/delta)) that is (8 / (alpha^2 epsilon)) sqrt(ln|X| ln(1/delta)) ln(K T/beta).
 
     Args:
         log_domain: ln|X|, > 0.
         log_candidates: ln K, > 0: ln(2|C|) at most.
         rounds: T > ln|X| / (2 alpha^2).
         alpha, beta: error and failure probability, in (0, 1).
-        round_epsilon: e > 0, of one choice.
+        round_epsilon: e > 0, the epsilon of one choice.
 
     Returns:
         Number of rows.
@@ -514,12 +514,12 @@ def threshold_sanitizer(
 
 
 def sanitizer_blocks(beta: float, *, failure: float | None = None, calibration: str = "proved") -> int:
-    """q: how many blocks of m rows a sanitizer for m rows may be run on, at 2 alpha + 2 beta for alpha (BNS Lemma 5.1).
+    """q: on how many blocks of m rows a sanitizer for m rows may be run, with error 2 alpha + 2 beta for alpha (BNS Lemma 5.1).
 
-    At most 2 beta q blocks fail but for beta. printed: (18/beta) ln(1/beta), for blocks that fail with probability 3 beta/2. A database of
-    fixed size costs no probability (Theorem 2.21 is no matter of chance), so blocks fail with probability beta. proved: Chernoff's bound
-    exp(-q KL(2 beta || beta)) <= beta. From there on every q does. (With weighted databases alpha is not doubled:
-    `dpjax.multi.reductions.block_sanitizer`.)
+    Except with probability beta, at most 2 beta q blocks fail. printed: (18/beta) ln(1/beta), for blocks that fail with probability
+    3 beta/2. A database of fixed size costs no probability (no chance is involved in Theorem 2.21), so blocks fail with probability beta.
+    proved: Chernoff's bound exp(-q KL(2 beta || beta)) <= beta. Every larger q suffices, too. (With weighted databases alpha is not
+    doubled: `dpjax.multi.reductions.block_sanitizer`.)
 
     Args:
         beta: failure probability of the sanitizer, in (0, 1/2).
@@ -542,20 +542,20 @@ def sanitizer_blocks(beta: float, *, failure: float | None = None, calibration: 
 
 
 def label_class(block: int, inner: float, alpha: float, beta: float, epsilon: float) -> float:
-    """Examples for Algorithm B (BNS Lemma 5.4) with a sanitizer within `inner` on blocks of M rows: the constants worked out.
+    """Examples for Algorithm B (BNS Lemma 5.4) with a sanitizer within `inner` on blocks of M rows, with explicit constants.
 
         t = (2 + inner) (M + (2/eps) ln(2/beta)) / (alpha - inner)
 
-    Rounding to multiples of M and noise change the size of a part by M/2 + ln(2/beta)/eps at most, but for beta in all
-    (`dpjax.multi.reductions.label_class` has the proof). The printed lemma has 5 alpha + 4 beta at t of the order of M/alpha^2, the same
+    Except with probability beta in all, rounding to multiples of M and noise change the size of a part by at most M/2 + ln(2/beta)/eps
+    (`dpjax.multi.reductions.label_class` has the proof). The printed lemma has 5 alpha + 4 beta at t of the order of M/alpha^2, in the same
     way for a database of one size (`sanitizer_to_learner`).
 
     Args:
         block: M, rows for which the sanitizer is within `inner`, as it is for all multiples.
         inner: error of the sanitizer, in (0, alpha).
         alpha: error over C^label, in (0, 1).
-        beta: failure probability of the noise; those of two parts come in addition.
-        epsilon: of one noisy size.
+        beta: failure probability of the noise; those of the two parts are added to it.
+        epsilon: the epsilon of one noisy size.
 
     Returns:
         Number of examples.
@@ -575,12 +575,12 @@ def label_class(block: int, inner: float, alpha: float, beta: float, epsilon: fl
 
 
 def sanitizer_to_learner(rows: int, alpha: float, beta: float, epsilon: float) -> int:
-    """t: examples of the proper learner made of an (alpha, beta, epsilon)-sanitizer for m rows (BNS Lemma 5.4, Theorem 5.5).
+    """t: examples of the proper learner made from an (alpha, beta, epsilon)-sanitizer for m rows (BNS Lemma 5.4, Theorem 5.5).
 
         t = ceil(6/alpha^2) ceil((18/beta) ln(2/(alpha beta)) (1 + 1/(m eps))) m
 
-    It has error 15 alpha + 12 beta, failure probability 10 beta, and is 6 eps-private as printed; 4 eps are what its parts cost (two noisy
-    sizes, and two sanitized parts). As printed, O(m) and no attempt at constants: Lemma 5.1 needs fewer blocks (`sanitizer_blocks`).
+    It has error 15 alpha + 12 beta, failure probability 10 beta, and is 6 eps-private as printed; its parts cost 4 eps (two noisy sizes,
+    and two sanitized parts). This is as printed, O(m) without attention to constants: Lemma 5.1 needs fewer blocks (`sanitizer_blocks`).
 
     Args:
         rows: m.

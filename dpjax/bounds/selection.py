@@ -1,10 +1,10 @@
-"""The best private selection there is among three candidates with whole scores, by linear programming.
+"""The best possible private selection among three candidates with integer scores, by linear programming.
 
-Scores move by at most 1 between neighbours, each in any direction. A selection is a law P[h | q] for all vectors q; pure privacy asks for
-P[h | q] <= e^epsilon P[h | q'] for all neighbours. Costs that do not change when candidates are relabelled lose nothing if laws do not
-change either (the average over all relabellings is private, and as good): one variable for each multiset of scores and each score of the
-chosen one. Vectors beyond the programme's are left out, so that its value is a lower bound for what is private on all.
-It is one up to the solver's tolerance: HiGHS works in floats, and lets each constraint be missed by 1e-7.
+Scores move by at most 1 between neighbours, each in any direction. A selection is a law P[h | q] for all vectors q; pure privacy requires
+P[h | q] <= e^epsilon P[h | q'] for all neighbours. If costs do not change when candidates are relabelled, nothing is lost by laws that do
+not change either (the average over all relabellings is private, and as good): there is one variable for each multiset of scores and each
+score of the chosen candidate. Vectors outside the programme's range are left out, so its value is a lower bound for selections that are
+private on all vectors, up to the solver's tolerance: HiGHS works in floats, and lets each constraint be missed by 1e-7.
 """
 
 import itertools
@@ -20,10 +20,10 @@ def least_cost(scores: Any, costs: Any, *, epsilon: float, room: int = 2) -> flo
     """The least mean cost, over vectors of three scores, of an epsilon-private selection; a lower bound up to the solver's tolerance.
 
     Args:
-      scores: whole numbers, shape (problems, 3).
+      scores: integers, shape (problems, 3).
       costs: >= 0, of that shape, depending on the scores alone: relabelled candidates keep their costs.
       epsilon: in (0, 20].
-      room: privacy is asked for on all vectors up to so far below the least score and above the greatest.
+      room: privacy is required on all vectors of scores from `room` below the least score to `room` above the greatest.
 
     Raises:
       TypeError, ValueError: an argument out of range. RuntimeError: no optimum was found.

@@ -1,4 +1,4 @@
-"""Sample sizes of SetCoverLearner (GEO Claim 3.1, Theorem 3.6) with constants that are proved. Neighbours: one example more or less."""
+"""Sample sizes for SetCoverLearner (GEO Claim 3.1, Theorem 3.6) with proved constants; neighbours have one example more or fewer."""
 
 import math
 
@@ -6,7 +6,7 @@ from dpjax.core import arguments
 
 
 def set_cover_shift(rounds: int, beta: float, noise_epsilon: float) -> int:
-    """s: none of R noises floor(Lap(R/e_w)) is above s or below -s - 1, but with probability beta.
+    """s such that, except with probability beta, none of R noises floor(Lap(R/e_w)) is above s or below -s - 1.
 
     Example:
         >>> set_cover_shift(40, 0.1, 0.5)
@@ -19,15 +19,15 @@ def set_cover_shift(rounds: int, beta: float, noise_epsilon: float) -> int:
 
 
 def set_cover_errors(n: float, log_size: float, k: int, rounds: int, beta: float, rate: float, shift: int) -> float:
-    """Errors on n examples of the class, but with probability beta, if no noise exceeds the shift s: n e^(-R/k) + 2s + 1 + (k + R) l.
+    """Most errors on n examples of the class, with probability 1 - beta, if no noise exceeds the shift s: n e^(-R/k) + 2s + 1 + (k + R) l.
 
-    l = ln(|H| R/beta)/r: what the exponential mechanism loses in no round but with probability beta. See `dpjax.learners.set_cover`; a
-    shift of 0 stands for rounds without noise.
+    l = ln(|H| R/beta)/r: except with probability beta, the exponential mechanism loses no more than that in any round. See
+    `dpjax.learners.set_cover`; a shift of 0 stands for rounds without noise.
 
     Args:
-        n: examples.
-        log_size: ln |H|; of a continuous H, ln(measure of all / least measure of hypotheses that agree on the domain).
-        k: hypotheses of the target.
+        n: number of examples.
+        log_size: ln |H|; for a continuous H, ln(measure of all / least measure of hypotheses that agree on the domain).
+        k: number of hypotheses in the target.
         rounds: R.
         beta: failure probability.
         rate: r; infinite for a learner that always takes the best hypothesis.
@@ -47,14 +47,15 @@ def set_cover_errors(n: float, log_size: float, k: int, rounds: int, beta: float
 
 
 def set_cover(log_size: float, k: int, rounds: int, alpha: float, beta: float, rate: float, shift: int) -> float:
-    """Examples after which population error is at most alpha, but with probability beta; infinite where R rounds are too few.
+    """Examples after which the population error is at most alpha except with probability beta; infinite where R rounds are too few.
 
-    Half of alpha on the sample, but for beta/2 (`set_cover_errors`, beta/4 for the choices; the shift is for the other beta/4). One of
-    |H|^R conjunctions with population error above alpha has half of that on the sample with probability exp(-n alpha/8) at most.
+    The error on the sample is at most alpha/2 except with probability beta/2 (`set_cover_errors`, with beta/4 for the choices; the shift is
+    for the other beta/4). Each of |H|^R conjunctions with population error above alpha has at most half of that on the sample with
+    probability exp(-n alpha/8) at most.
 
     Args:
-        log_size: ln |H|; of a continuous H, ln(measure of all / least measure of hypotheses that agree on the domain).
-        k, rounds: of the target, and of the learner.
+        log_size: ln |H|; for a continuous H, ln(measure of all / least measure of hypotheses that agree on the domain).
+        k, rounds: the target's number of hypotheses, and the learner's number of rounds.
         alpha, beta: error and failure probability, in (0, 1).
         rate, shift: r and s.
 
@@ -72,16 +73,16 @@ def set_cover(log_size: float, k: int, rounds: int, alpha: float, beta: float, r
 def convex_polygons(side: int, k: int, alpha: float, beta: float, epsilon: float, delta: float) -> float:
     """Examples for convex k-gons over {0, ..., d}^2 with GEO's own constants (Theorem 4.8 states none; these are those of its parts).
 
-    Claim 3.1 at alpha/2 leaves max{alpha n/4, 4 Delta} + 4 k l ln(4/alpha) errors, which Theorem 2.5 wants to be alpha n/2 at most.
+    Claim 3.1 at alpha/2 leaves max{alpha n/4, 4 Delta} + 4 k l ln(4/alpha) errors, which Theorem 2.5 requires to be alpha n/2 at most.
     Delta = (2k/epsilon) ln(4/alpha) ln((4k/beta) ln(4/alpha)), at beta/2; l = (8/e) ln(2d/b) by Lemma 4.7, with e = epsilon/(2 ln(e/delta))
-    (Claim 3.4) and b = beta/(8 k ln(4/alpha)) (Theorem 3.2 at alpha/2 and beta/2 asks for no less). Theorem 2.5 itself, with the VC
-    dimension of an intersection of R halfplanes, asks for less than that.
+    (Claim 3.4) and b = beta/(8 k ln(4/alpha)) (Theorem 3.2 at alpha/2 and beta/2 requires no less). Theorem 2.5 itself, with the VC
+    dimension of an intersection of R halfplanes, requires less than that.
 
     Args:
         side: d.
         k: sides of the polygon.
         alpha, beta: error and failure probability, in (0, 1).
-        epsilon, delta: privacy, as it is printed; at most 1 and below 1/e, as Claim 3.4 has them.
+        epsilon, delta: privacy as printed; at most 1 and below 1/e, as in Claim 3.4.
 
     Example:
         >>> f"{convex_polygons(2**10, 3, 0.1, 0.1, 1.0, 1e-6):.3g}"

@@ -1,4 +1,4 @@
-"""Sample sizes of sanitizers of thresholds that return a database (BNS §4.3; histograms and trees). Neighbours: one row is replaced."""
+"""Sample sizes for sanitizers of thresholds that return a database (BNS §4.3; histograms and trees); neighbours: one row is replaced."""
 
 import math
 
@@ -16,11 +16,11 @@ GROWTH = 2  # a row lies in one block of each of SanThresholds' two partitions
 def san_thresholds_calls(alpha: float, *, calibration: str = "proved") -> int:
     """The budget c of calls of SanThresholds.
 
-    printed: floor(77/alpha), of all calls. The figure sets calls := 77/alpha and halts when calls = 0. A budget that is no whole number
-    never is 0, and then nothing bounds the number of calls, on which Lemma 4.8 rests: c must be rounded.
+    printed: floor(77/alpha), for all calls. The figure sets calls := 77/alpha and halts when calls = 0. A budget that is not an integer
+    never becomes 0, and then nothing bounds the number of calls, on which Lemma 4.8 rests: c must be rounded.
 
-    proved: floor(128/(5 alpha)), of calls that pass step 3. Where the good events of Claim 4.10 occur each of them takes 5 alpha n/128 rows
-    for itself, so that there are no more.
+    proved: floor(128/(5 alpha)), for calls that pass step 3. Where the good events of Claim 4.10 occur, each of these takes 5 alpha n/128
+    rows for itself, so there cannot be more.
 
     Args:
         alpha: error, in (0, 1).
@@ -41,12 +41,12 @@ def san_thresholds_calls(alpha: float, *, calibration: str = "proved") -> int:
 def san_thresholds_private(alpha: float, epsilon: float, delta: float) -> int:
     """The least n for which every Choosing Mechanism within SanThresholds is proved (epsilon, delta)-private.
 
-    It runs at alpha/64, and its quality is 2-bounded-growth. Lemma 4.8 asks for (1024/(alpha eps)) ln(2048/(alpha beta eps delta)), which
-    is Lemma 4.4 to the letter; its proof needs `choosing_mechanism_privacy`, in which beta plays no part.
+    Each runs at alpha/64, and its quality is of 2-bounded growth. Lemma 4.8 requires (1024/(alpha eps)) ln(2048/(alpha beta eps delta)),
+    which is Lemma 4.4 to the letter; its proof needs `choosing_mechanism_privacy`, in which beta plays no part.
 
     Args:
-        alpha: of SanThresholds, in (0, 1).
-        epsilon, delta: of ONE of its mechanisms.
+        alpha: the error of SanThresholds, in (0, 1).
+        epsilon, delta: the privacy of ONE of its mechanisms.
 
     Raises:
         TypeError, ValueError: an argument out of range.
@@ -62,17 +62,17 @@ def san_thresholds_private(alpha: float, epsilon: float, delta: float) -> int:
 def san_thresholds(
     bits: int, alpha: float, beta: float, epsilon: float, delta: float, *, calibration: str = "proved"
 ) -> int:
-    """An n for which SanThresholds is private, and within alpha for every threshold but for beta (BNS Theorem 4.13 with its constants).
+    """An n for which SanThresholds is private and, with probability 1 - beta, within alpha for all thresholds (BNS Theorem 4.13, explicit).
 
-    printed: the larger one of Lemma 4.8 and Lemma 4.12, with b = beta/(3c) for their beta and the logarithm to base 2:
+    printed: the larger of Lemma 4.8 and Lemma 4.12, with b = beta/(3c) for their beta and the logarithm to base 2:
 
         n >= 8^L (60 c/(alpha eps)) L log(12 L/(b eps delta)),  L = log*(d), c = 77/alpha.
 
-    proved: y calls pass step 3 at most, so there are at most 2y + 1 calls (each but the first was made by one that passed) and as many
-    intervals [a, b]. Let u = ln(3 (3y + 1)/beta)/eps, which none of the 3y + 1 noises exceeds but for beta/3.
+    proved: at most y calls pass step 3, so there are at most 2y + 1 calls (each but the first was made by one that passed) and as many
+    intervals [a, b]. Let u = ln(3 (3y + 1)/beta)/eps, which none of the 3y + 1 noises exceeds except with probability beta/3.
 
     - Noise: u <= alpha n/16, so that a call that passes step 3 has alpha n/16 rows and RecConcave's promise holds (Claim 4.10).
-    - RecConcave: its answer is alpha n/128 below the promise at worst, but for beta/(3y): `rec_concave_error`.
+    - RecConcave: its answer is alpha n/128 below the promise at worst, except with probability beta/(3y): `rec_concave_error`.
     - Choosing Mechanism, b = beta/(6y). Some interval holds 7 alpha n/128 rows: the test at alpha n/128 fails with probability
       exp(-(eps/4) 6 alpha n/128)/2, and one of at most 2n intervals with 2 alpha n/128 fewer rows is taken with probability
       2n exp(-(eps/4) 2 alpha n/128). Otherwise 5 alpha n/128 rows are in [a, b].
@@ -84,7 +84,7 @@ def san_thresholds(
     Args:
         bits: d.
         alpha, beta: error and failure probability, in (0, 1).
-        epsilon, delta: of ONE mechanism; delta in (0, 1/2].
+        epsilon, delta: the privacy of ONE mechanism; delta in (0, 1/2].
         calibration: "proved" or "printed".
 
     Raises:
@@ -125,9 +125,9 @@ def san_thresholds(
 
 
 def histogram_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int:
-    """Rows for every threshold within alpha but for beta, from counts of all 2^d points with noise of scale b = 2/epsilon.
+    """Rows for all thresholds within alpha except with probability beta, from counts of all 2^d points with noise of scale b = 2/epsilon.
 
-    A threshold adds up to N = 2^d - 1 independent noises. exp(s S_j) is a submartingale in j, so by Doob's inequality
+    A threshold sums up to N = 2^d - 1 independent noises. exp(s S_j) is a submartingale in j, so by Doob's inequality
 
         P[max_j |S_j| > t] <= 2 exp(-s t) (1 - s^2 b^2)^(-N)  for every 0 < s < 1/b:
 
@@ -152,7 +152,7 @@ def histogram_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -
 
 
 def tree_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int:
-    """The same for counts of all dyadic intervals but the whole, each of d levels with noise of scale b = 2d/epsilon, made consistent.
+    """Rows as for `histogram_thresholds`, from consistent counts of all dyadic intervals but the whole, with noise of scale b = 2d/epsilon.
 
     A threshold j is the union of popcount(j) dyadic intervals, its complement of popcount(2^d - j): together at most d + 1, so one of the
     two is at most V = floor((d + 1)/2). Least squares have no larger variance than that unbiased estimate (Gauss, Markov): the estimate
@@ -191,8 +191,8 @@ def _rows(deviation: float, alpha: float) -> int:
 def noise_deviation(noises: int, log_odds: float) -> float:
     """The least t (in scales of the noise) with exp(-s t) (1 - s^2)^(-N) <= exp(-log_odds) for some s in (0, 1).
 
-    A sum of N independent noises, Laplace or two-sided geometric, with weights in [-1, 1] passes it with probability exp(-log_odds) at
-    most: 1/(1 - s^2) is the moment generating function of Laplace noise, and at the same rate the geometric noise's is smaller.
+    A sum of N independent noises, Laplace or two-sided geometric, with weights in [-1, 1] exceeds it with probability at most
+    exp(-log_odds): 1/(1 - s^2) is the moment generating function of Laplace noise, and at the same rate that of geometric noise is smaller.
 
     t(s) = (log_odds - N ln(1 - s^2))/s has one minimum, where 2 N s^2/(1 - s^2) + N ln(1 - s^2) = log_odds.
 
@@ -212,7 +212,7 @@ def noise_deviation(noises: int, log_odds: float) -> float:
 
 
 def noise_tail(noises: int, deviation: float) -> float:
-    """P[a sum of N independent noises, Laplace or two-sided geometric, with weights in [-1, 1] reaches t scales] is at most this.
+    """A bound on P[a sum of N independent noises, Laplace or two-sided geometric, with weights in [-1, 1] reaches t scales].
 
     The least exp(-s t) (1 - s^2)^(-N) over s in (0, 1), at t s^2 + 2 N s = t; see `noise_deviation`.
 

@@ -1,8 +1,9 @@
 """Sample sizes of threshold learners: RecConcave (BNS §3.3, §3.4), its baselines, and lower bounds.
 
-Logarithms. The paper writes "ln" for the natural logarithm and "log" for base 2, both within Theorem 3.18; so here, but for A_dist,
-where "log" is read as ln (`mechanisms.stability`). (Its proofs use nothing stronger than the natural one for log(1/(beta delta)): the
-printed reading is on the safe side.) Iterated logarithms stop once they are at most 1. Numbers of examples, as floats.
+Logarithms. The paper writes "ln" for the natural logarithm and "log" for base 2, both within Theorem 3.18. So does this module, except for
+A_dist, where "log" is read as ln (`mechanisms.stability`). (The paper's proofs use nothing stronger than the natural one for
+log(1/(beta delta)): the printed reading is on the safe side.) Iterated logarithms stop once they are at most 1. Results are numbers of
+examples, as floats.
 """
 
 import math
@@ -45,7 +46,7 @@ def iterated_log2(number: int, times: int, *, ceil: bool = False) -> float:
 
     Args:
         number: an integer >= 1 of any size.
-        times: how often, >= 0.
+        times: how many times, >= 0.
         ceil: round every step up, as in log^{ceil N} of BNS, Lemma 3.14.
 
     Returns:
@@ -81,7 +82,7 @@ def rec_concave_lemma(
     *,
     calibration: str = "proved",
 ) -> float:
-    """Promise at which RecConcave fails with probability at most 2 beta N (BNS, Lemma 3.14).
+    """The promise at which RecConcave fails with probability at most 2 beta N (BNS, Lemma 3.14).
 
         r >= 8^N (4/(alpha eps)) { log(32/(beta delta)) + log^{ceil N}(T) }
 
@@ -111,7 +112,7 @@ def rec_concave_lemma(
 def levels_run(last: int, depth: int) -> int:
     """How many levels of RecConcave really run on {0, ..., last} when at most `depth` may (BNS, Figure 5, step 1).
 
-    Ranges of at most 32 go to the exponential mechanism at once, others to a logarithmic one: 2^4096 becomes 4096, then 12.
+    Ranges of at most 32 go to the exponential mechanism at once; others shrink to a logarithmic range: 2^4096 becomes 4096, then 12.
 
     Args:
         last: T >= 1.
@@ -147,23 +148,23 @@ def rec_concave_error(size: int, levels: int, beta: float, epsilon: float, delta
       with promise D/2 and alpha = 1/4: some q(j) is at least D/2. If D/8, the recursion's own additive error, is
       enough for it, its answer k has q(k) >= 3/8 D: L(k) >= r - 5/8 D and L(k+1) <= r - 3/8 D.
     - Blocks have 8 2^k points. In one of the two partitions the best point lies 2^(k+1) points away from the ends of
-      its block, or these are ends of the range. Fewer than 2^(k+1) points have Q > L(k+1), and they are neighbours: all
-      are in that block, whose gap is at least 3/8 D. A_dist releases it if that is `stability_gap(b, e, d)`.
+      its block, or these are ends of the range. Fewer than 2^(k+1) points have Q > L(k+1), and they are consecutive: all
+      are in that block, whose gap is at least 3/8 D. A_dist releases it if that is at least `stability_gap(b, e, d)`.
     - Of the at most 16 2^k points released, 2^k have Q >= r - 5/8 D; the exponential mechanism picks one with Q < r - D
       with probability at most 16 exp(-3 e D/16), which is b at D = (16/(3e)) ln(16/b).
     - The last level is the exponential mechanism on all of its range: (2/e) ln(size/b) (BNS, Proposition 2.26 (ii)).
 
-    D falls by 8 from level to level, so that the last ones decide:
+    D falls by a factor of 8 from level to level, so that the last levels decide:
 
         max{ 8^(N-1) (2/e) ln(|last range|/b),  8^(N-2) max{ (8/3) gap, (16/(3e)) ln(16/b) } }.
 
-    Lemma 3.14 asks for more. It has 8^N, and the same logarithms in base 2.
+    Lemma 3.14 requires more. It has 8^N, and the same logarithms in base 2.
 
     Args:
         size: T; the solutions are 0, ..., T.
         levels: N, how many levels run (`levels_run`).
         beta: failure probability, in (0, 1).
-        epsilon, delta: TOTAL privacy, > 0 and in (0, 1/2]; delta plays no part, and may be 0, where N = 1.
+        epsilon, delta: TOTAL privacy, > 0 and in (0, 1/2]; where N = 1, delta plays no part and may be 0.
 
     Returns:
         The additive error alpha r, in units of the quality (examples, for a count).
@@ -201,10 +202,10 @@ def rec_concave(
     *,
     calibration: str = "proved",
 ) -> float:
-    """Promise at which RecConcave fails with probability at most beta.
+    """The promise at which RecConcave fails with probability at most beta.
 
     printed: r >= 8^N (36 N/(alpha eps)) { log(6 N/(beta delta)) + log log ... log(T) },  N times (BNS, Theorem 3.15,
-    inequality (3.1)), each mechanism inside getting epsilon/(3N), delta/(3N). proved: `rec_concave_error` / alpha, for
+    inequality (3.1)), where each mechanism inside gets epsilon/(3N), delta/(3N). proved: `rec_concave_error` / alpha, for
     the levels that really run.
 
     Args:
@@ -241,7 +242,7 @@ def rec_concave(
 
 
 def rec_concave_full_depth(size: int, alpha: float, beta: float, epsilon: float, delta: float) -> float:
-    """Promise for RecConcave at full depth (BNS, Remark 3.16).
+    """The promise for RecConcave at full depth (BNS, Remark 3.16).
 
         r >= 8^N (36 N/(alpha eps)) log(12 N/(beta delta)),  N = log*(T)
 
@@ -377,7 +378,7 @@ def exponential_thresholds(bits: int, alpha: float, beta: float, epsilon: float)
 
 
 def binary_search(bits: int, error: float, beta: float, comparison_epsilon: float) -> float:
-    """Examples for the noisy binary search over the thresholds to err on few of them: (2/(error eps0)) ln((d+1)/(2 beta)).
+    """Examples after which the noisy binary search over the thresholds errs on few of them: (2/(error eps0)) ln((d+1)/(2 beta)).
 
     The derivation is that of `binary_search_thresholds`.
 
@@ -418,9 +419,10 @@ def binary_search_thresholds(bits: int, alpha: float, beta: float, comparison_ep
     -#[mid, t); if t <= mid then D = -#[t, mid] and only right is wrong, which takes noise > #[t, mid]. The
     final j is mid (left) or mid + 1 (right) of the last comparison on that side, so if it is on the wrong
     side of t it errs on exactly the counted examples. Hence its errors never exceed the largest noise in
-    the one harmful direction, tau = (2/eps0) ln((d+1)/beta) but for (d+1) exp(-tau eps0/2)/2 = beta/2. Ask
-    for tau <= alpha m / 2, and Theorem 2.14 with alpha/2 and beta/2 for the rest. Zeros AT mid must count:
-    leaving them out, a heavy point at mid makes the search step over it for nothing.
+    the one harmful direction, which is at most tau = (2/eps0) ln((d+1)/beta) except with probability
+    (d+1) exp(-tau eps0/2)/2 = beta/2. Require tau <= alpha m / 2, and use Theorem 2.14 with alpha/2 and
+    beta/2 for the rest. Zeros AT mid must count: if they did not, a heavy point at mid would make the search
+    step over it for nothing.
 
     Args:
         bits: d; thresholds are 0, ..., 2^d.
@@ -456,7 +458,7 @@ def interval_search(
     choice_epsilon: float,
     calibration: str = "proved",
 ) -> float:
-    """Examples for the searches for the length of an interval to err on few of them (BNS §3.2, Remark 3.5: no constants there).
+    """Examples after which the searches for the length of an interval err on few of them (BNS §3.2, Remark 3.5: no constants there).
 
         (4/a) max{ (1/e_c) ln(c/(2b)), gap(b), (2/e_h) ln(4/b) },   3 b + d_s = beta,
 
@@ -464,16 +466,16 @@ def interval_search(
     for an exponential mechanism of e_h. With shares of a total epsilon that is O(log d log log d) for c = ceil(log2(d + 1)), and
     O(d log d), or O(d^1/2 log d) with delta, for c = d.
 
-    Derivation. W(L) is the greatest min(zeros, ones) of L neighbouring points. The sample is labelled by a threshold, and n is so
-    large that each of the following misses by less than a n/4 but with probability b, all of a kind together.
+    Derivation. W(L) is the greatest min(zeros, ones) of L consecutive points. The sample is labelled by a threshold, and n is so
+    large that each of the following is off by less than a n/4 except with probability b, for all of one kind together.
 
-    - A comparison of W + Lap(1/e_c) with a n/2 goes wrong if W < a n/4 passes for large, or W > 3 a n/4 does not: one of both is
-      impossible, so c comparisons do with probability at most c exp(-e_c a n/4)/2. Then the search ends at a j with W(2^j) >= a n/4,
-      or at a single block, and with W(2^(j-1)) <= 3 a n/4.
+    - A comparison of W + Lap(1/e_c) with a n/2 goes wrong if W < a n/4 passes as large, or W > 3 a n/4 does not. One of the two is
+      impossible, so one of c comparisons goes wrong with probability at most c exp(-e_c a n/4)/2. Otherwise the search ends at a j with
+      W(2^j) >= a n/4, or at a single block, and with W(2^(j-1)) <= 3 a n/4.
     - Some block of 2^(j+1) points of A or B has balance W(2^j), and all others of its partition have none: A_dist releases it if
       a n/4 >= gap(b). A block without balance is released with probability at most d_s.
     - One of the ends of the block's quarters errs on at most 3 a n/4 examples, and the exponential mechanism picks one of the four others
-      with a n/4 errors more with probability at most 4 exp(-e_h a n/8).
+      with a n/4 more errors with probability at most 4 exp(-e_h a n/8).
 
     Args:
         comparisons: c >= 1.
@@ -518,7 +520,7 @@ def interval_search_thresholds(comparisons: int, alpha: float, beta: float, **gi
         comparisons: c >= 1.
         alpha: generalization error, in (0, 1).
         beta: failure probability, in (0, 1).
-        given: budgets and constants, as for `interval_search`.
+        given: the budgets and the calibration, as for `interval_search`.
 
     Returns:
         Number of examples.

@@ -1,42 +1,44 @@
-"""Lower bounds with log*: the interior point problem, thresholds, quasi-concave optimisation, under approximate privacy. Exact ints.
+"""Lower bounds with log* under approximate privacy: the interior point problem, thresholds, quasi-concave optimisation; exact ints.
 
 CLNSS quotes Omega(log*|X|) of Bun, Nissim, Stemmer, Vadhan (2015) for proper threshold learners and of Alon, Livni, Malliaris, Moran (2019)
-for improper ones, and proves Omega~(2^log* T) for quasi-concave optimisation (Theorem 1.3) in its full version only; none of them comes
-with a constant there. What follows has all constants, and is short enough to be given whole. The improper bound is not in dpjax: its proof
-goes through Ramsey's theorem, with constants that say nothing on domains that can be written down.
+for improper ones, and proves Omega~(2^log* T) for quasi-concave optimisation (Theorem 1.3) in its full version only; none of them is given
+a constant there. What follows has all constants, and is short enough to be given in full. The improper bound is not in dpjax: its proof
+uses Ramsey's theorem, with constants that say nothing on domains that can be written down.
 
 **One step.** Let f_n(s) be the least worst failure with n points on {1, ..., s} of an (epsilon, delta)-private solver of the interior
 point problem (replace-one). From a solver for n + 1 points on b^s values make one for n points on s values: draw a string y of s digits
-below b; keep it as one point, and for each x_i make a string that begins like y for x_i digits and goes on at random; take the interior
-point z that the solver gives, and answer with the number of digits it shares with y from the start. All points share the first min x_i
-digits, so z does. It shares max x_i + 1 digits only by a guess of a digit of y that no other point shows, which has probability at most
+below b; keep it as one point, and for each x_i make a string that agrees with y in its first x_i digits and continues at random; take the
+interior point z that the solver gives, and answer with the length of the prefix that it shares with y. All points share the first min x_i
+digits, so z does, too. It shares max x_i + 1 digits only by guessing a digit of y that no other point shows, which has probability at most
 e^epsilon/b + delta by privacy of the point y. A row x_i makes one row, so the new solver is as private. Hence
 
     f_n(s) <= f_(n+1)(b^s) + e^epsilon/b + delta,
 
-and c copies of one of two values are told apart no better than f_c(2) >= t_c: change them one by one, and let p_i be the probability of
-the second value when i have changed, so that p_(i+1) <= e^eps p_i + delta and 1 - p_i <= e^eps (1 - p_(i+1)) + delta. If c is even, p_(c/2)
-or 1 - p_(c/2) is 1/2 or more; if odd, one of p_((c-1)/2) and 1 - p_((c+1)/2) is (1 - delta)/(1 + e^eps) or more. So with j = floor(c/2)
+and c copies of one of two values cannot be told from c copies of the other with failure below f_c(2) >= t_c: change them one by one, and
+let p_i be the probability of the second value when i have changed, so that p_(i+1) <= e^eps p_i + delta and
+1 - p_i <= e^eps (1 - p_(i+1)) + delta. If c is even, p_(c/2) or 1 - p_(c/2) is 1/2 or more; if c is odd, one of p_((c-1)/2) and
+1 - p_((c+1)/2) is (1 - delta)/(1 + e^eps) or more. So with j = floor(c/2)
 
     t_c = e^(-j eps) (1/2 or (1 - delta)/(1 + e^eps)) - delta (1 - e^(-j eps))/(e^eps - 1),
 
-which is what the best solver on two values fails with.
+which is the failure of the best solver on two values.
 
-With S(1) = 2 and S(N) = b^S(N-1), no solver does with c + N - 1 points on S(N) values if t_c - (N-1)(e^epsilon/b + delta) exceeds its
+With S(1) = 2 and S(N) = b^S(N-1), no solver manages with c + N - 1 points on S(N) values if t_c - (N-1)(e^epsilon/b + delta) exceeds its
 failure: n >= c + N, where N is log*|X| up to the first level. (One point more is never worse: it may be dropped.)
 
 **The same with doubled points** (CLNSS §1.3.5, amplified privacy: neighbours are multisets of n points whose counts F(x) = #{x_i <= x}
 differ by at most 1 at every x). For each x_i make TWO strings, y's first x_i digits followed by the least digits only, and by the
-greatest only. Let l be what z shares with y. If z leaves y downwards, #{strings <= z} = #{x_i <= l}; if upwards, 2n - #{x_i <= l}, or
-2n - #{x_i < e} where z is one of the strings; so neighbours stay neighbours, and nothing at all is known of digit max x_i + 1. Hence
+greatest only. Let l be the length of the prefix that z shares with y. If z leaves y downwards, #{strings <= z} = #{x_i <= l}; if upwards,
+2n - #{x_i <= l}, or 2n - #{x_i < e} where z is one of the strings; so neighbours stay neighbours, and nothing at all is known of digit
+max x_i + 1. Hence
 g_n(s) <= g_(2n)(b^s) + 1/b, and g_c(2) >= t_c as before: amplified solvers need more than c 2^(N-1) points. (Again one point more is never
 worse: drop the greatest.)
 
 **Quasi-concave optimisation.** Q(y) = min(#{x_i <= y}, #{x_i >= y}) is quasi-concave, changes by at most 1 between amplified neighbours,
-reaches n/2, and is positive at interior points only. A solver that is private whatever functions of sensitivity 1 it is given (as
-RecConcave is: of the data it sees Q alone), given the promise r = n/2 (n, if N = 1), finds one unless its additive error is r or more;
-a larger promise is no help, since a constant may be added to Q. So the additive error is at least c 2^(N-2): twice as much with every
-level, where the interior point problem itself needs one point more.
+reaches n/2, and is positive at interior points only. A solver that is private for all functions of sensitivity 1 that it may be given (as
+RecConcave is: it sees the data through Q alone), given the promise r = n/2 (n, if N = 1), finds one unless its additive error is r or more;
+a larger promise is no help, since a constant may be added to Q. So the additive error is at least c 2^(N-2): it doubles with every level,
+where the interior point problem itself needs one more point.
 """
 
 import functools
@@ -48,7 +50,8 @@ from dpjax.core import arguments, bisection
 def approximate_interior_point(domain: int, beta: float, epsilon: float, delta: float) -> int:
     """Points every (epsilon, delta)-private solver of the interior point problem needs, with log*|X| (Bun et al. 2015, CLNSS §1.1).
 
-    c + N for the best c and N of this module's derivation; replace-one. Proper threshold learners: `approximate_proper_thresholds`.
+    It is c + N for the best c and N of this module's derivation; replace-one. For proper threshold learners see
+    `approximate_proper_thresholds`.
 
     Args:
         domain: |X| >= 2, of any size.
@@ -76,12 +79,12 @@ def approximate_proper_thresholds(
 ) -> int:
     """Examples every (epsilon, delta)-private PROPER learner of thresholds needs at error below 1/3, with log*|X| (Bun et al. 2015).
 
-    Empirical: from a learner with n >= 2 examples and error below 1/3 make a solver of the interior point problem with n points, as private
-    up to (2 eps, (1 + e^eps) delta): give each point random lower digits (there are K values of them, so that two points coincide with
-    probability at most n^2/(2K)), label the lower half of the points 1 and the others 0. A changed point changes at most two of these
-    examples. A threshold with so small an error is right on some example of each label, and lies between them. So n is at least
-    `approximate_interior_point` on 2^d/K values with failure beta + n^2/(2K) at that privacy; the best K = 2^i is taken. PAC: divided by
-    `rows_of_empirical(epsilon)` (MULTI Theorem 28).
+    Empirical: a learner with n >= 2 examples and error below 1/3 gives a (2 eps, (1 + e^eps) delta)-private solver of the interior point
+    problem with n points: give each point random lower digits (there are K values of them, so that two points coincide with probability at
+    most n^2/(2K)), and label the lower half of the points 1 and the others 0. A changed point changes at most two of these examples. A
+    threshold with such a small error is right on some example of each label, and lies between them. So n is at least
+    `approximate_interior_point` on 2^d/K values with failure beta + n^2/(2K) at that privacy; the best K = 2^i is taken. PAC: that, divided
+    by `rows_of_empirical(epsilon)` (MULTI Theorem 28).
 
     Args:
         bits: d; points are 0, ..., 2^d - 1.
@@ -109,7 +112,7 @@ def approximate_proper_thresholds(
     arguments.fractions(beta=beta)
     doubled = min(1.0 - 2.0**-53, (1.0 + math.exp(min(epsilon, 700.0))) * delta)
     needed = 1
-    for most in (8, 64, 512, 4096):  # what the coincidences are counted for
+    for most in (8, 64, 512, 4096):  # the n for which coincidences are counted
         for free in range(2 * most.bit_length(), min(bits, 48), 2):
             failure = beta + most**2 / 2.0 ** (free + 1)
             if failure < 0.5:
@@ -123,7 +126,7 @@ def approximate_proper_thresholds(
 def amplified_interior_point(domain: int, beta: float, epsilon: float, delta: float) -> int:
     """Points every solver of the interior point problem with AMPLIFIED (epsilon, delta)-privacy needs, with 2^log*|X| (CLNSS §1.3.5).
 
-    c 2^(N-1) + 1 for the best c and N of this module's derivation.
+    It is c 2^(N-1) + 1 for the best c and N of this module's derivation.
 
     Args:
         domain: |X| >= 2, of any size.
@@ -148,8 +151,8 @@ def amplified_interior_point(domain: int, beta: float, epsilon: float, delta: fl
 def quasi_concave_error(size: int, beta: float, epsilon: float, delta: float) -> int:
     """The additive error of every (epsilon, delta)-private quasi-concave optimiser, with 2^log* T (CLNSS Theorem 1.3, constants ours).
 
-    c 2^(N-2) (c, if N = 1) for the best c and N of this module's derivation; for solvers that are private whatever functions of
-    sensitivity 1 they are given, with probability 1 - beta, at the promise c 2^(N-2). `rec_concave_error` is what one of them keeps.
+    It is c 2^(N-2) (c, if N = 1) for the best c and N of this module's derivation, for solvers that are private for all functions of
+    sensitivity 1 that they may be given, with probability 1 - beta, at the promise c 2^(N-2). One of them keeps `rec_concave_error`.
 
     Args:
         size: T >= 1; the solutions are 0, ..., T.
@@ -185,7 +188,7 @@ def _excluded(
     arguments.number("delta", delta, at_least=0.0, below=1.0)
 
     def allowed(copies: int, levels: int) -> bool:
-        """That many values, as far as this argument goes."""
+        """Whether this argument does not exclude that many copies and levels."""
         spare = _two_values(copies, epsilon, delta) - beta
         if spare <= 0.0 or levels == 1:
             return spare <= 0.0

@@ -1,8 +1,8 @@
-"""What all tasks share: the question, offers, and how the one number that is absent is solved for.
+"""What all tasks share: the question, offers, and the search for the one number that is absent.
 
-A *candidate* answers a question, in which epsilon and alpha have numbers, by an *offer*: the least n that is proved to suffice, and the
-algorithm that it suffices for. With n given, and alpha or epsilon absent, the least value is searched for at which the offer's n is not
-above the given one.
+A *candidate* answers a question, in which epsilon and alpha are known, by an *offer*: the least n that is proved to suffice, and the
+algorithm for which it suffices. If n is given, and alpha or epsilon is absent, the least value is searched for at which the offer's n does
+not exceed the given one.
 """
 
 import dataclasses
@@ -14,20 +14,20 @@ from typing import Any
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, closed_form_epsilon
 from dpjax.accounting.composition import FFT_ERROR, composed_delta
 
-PRECISION = 2.0**-8  # of an epsilon or alpha that is solved for, rounded up
-EPSILONS = (2.0**-20, 32.0)  # where an epsilon is looked for
+PRECISION = 2.0**-8  # relative precision of an epsilon or alpha that is solved for, rounded up
+EPSILONS = (2.0**-20, 32.0)  # the range in which an epsilon is searched for
 ALPHAS = (2.0**-30, 1.0 - 2.0**-20)
-OFTEN = 0.4  # of a beta, from which on a smaller epsilon may be better
+OFTEN = 0.4  # the beta from which on a smaller epsilon may be better
 _TRIES = 60
-_BY_PROPORTION = 4  # tries, until a value is found that is great enough
+_BY_PROPORTION = 4  # tries in proportion, while no value is found that is large enough
 _PATIENCE = 3  # steps that may leave more than half of the bracket
-_APART = 0.02  # logs of values that tell a power
-_STEEPEST = 4.0  # power, and 1 over the flattest
-_SAFE = 1.0 - 2.0**-40  # rounding must not pass a total
-MOST_DELTA = 0.5  # that theorems ask for
-LEAST_DELTA = 2.0**-120  # that float32 holds, divided among some mechanisms, too
-LARGEST = 2**62  # records that are reckoned with
-MOST_RECORDS = 2**30  # that are offered
+_APART = 0.02  # how far apart the logs of two values must be to tell a power
+_STEEPEST = 4.0  # the largest power, and 1 over the smallest
+_SAFE = 1.0 - 2.0**-40  # so that rounding does not exceed a total
+MOST_DELTA = 0.5  # the largest delta that theorems allow
+LEAST_DELTA = 2.0**-120  # float32 holds it, even divided among some mechanisms
+LARGEST = 2**62  # the most records that are considered
+MOST_RECORDS = 2**30  # the most records that are offered
 
 
 class UnavailableError(ValueError):
@@ -36,7 +36,7 @@ class UnavailableError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What is asked; exactly one of n, epsilon and alpha is None (n or epsilon, for a task without alpha)."""
+    """A question; exactly one of n, epsilon and alpha (n or epsilon, for a task without alpha) is absent: n is None, or the other NaN."""
 
     bits: int
     n: int | None
@@ -51,27 +51,27 @@ class Question:
     concept: str = ""
 
     def at(self, absent: str, value: float) -> "Question":
-        """The same with a value for epsilon or alpha."""
+        """The same question with a value for epsilon or alpha."""
         return (
             dataclasses.replace(self, epsilon=value) if absent == "epsilon" else dataclasses.replace(self, alpha=value)
         )
 
     def epsilons(self) -> list[float]:
-        """The given one; where failures are allowed about as often as not, and noise may help, the powers of 2 below it, too."""
+        """The given epsilon; if beta is so large (about 1/2) that noise may help, also the powers of 2 below it."""
         if self.beta <= OFTEN:
             return [self.epsilon]
         powers = range(math.ceil(math.log2(EPSILONS[0])), math.ceil(math.log2(self.epsilon)))
         return [self.epsilon, *(2.0**power for power in powers)]
 
     def step(self) -> tuple[float, float]:
-        """What a mechanism may spend whose guarantee is under ADD_OR_REMOVE_ONE: half of it where a replacement is two of its steps."""
+        """What a mechanism with a guarantee under ADD_OR_REMOVE_ONE may spend: half of epsilon if a replacement counts as two steps."""
         if self.relation == ADD_OR_REMOVE_ONE:
             return self.epsilon, self.delta
         epsilon = self.epsilon / 2 * _SAFE
         return epsilon, self.delta / (1 + math.exp(min(epsilon, 700.0))) * _SAFE
 
     def public_size(self) -> None:
-        """UnavailableError for what is private only where the number of records is public.
+        """UnavailableError for an algorithm that is private only if the number of records is public.
 
         Raises:
           UnavailableError: the relation is ADD_OR_REMOVE_ONE.
@@ -80,7 +80,7 @@ class Question:
             raise UnavailableError(f"private under {REPLACE_ONE} only")
 
     def approximate(self) -> None:
-        """UnavailableError for what cannot do without delta.
+        """UnavailableError for an algorithm that cannot do without delta.
 
         Raises:
           UnavailableError: delta is 0, or above 1/2.
@@ -93,9 +93,9 @@ class Offer:
     """An algorithm and the n that is proved to suffice.
 
     Attributes:
-      n: with so many records error > alpha (or failure) has probability beta at most, whatever the data.
+      n: with this many records an error > alpha (or a failure) has probability at most beta, whatever the data.
       make: builds the algorithm for a given number of records, at least n.
-      name: more exactly than the candidate's.
+      name: a name more exact than the candidate's.
     """
 
     n: int
@@ -108,9 +108,9 @@ class Candidate:
     """One algorithm of a task.
 
     Attributes:
-      name: of its factory.
+      name: the name of its factory.
       offer: the offer for a question; UnavailableError where there is none.
-      floor: n that no offer is far below, quickly: who cannot win is not planned for.
+      floor: an n, quickly computed, that no offer is far below: candidates that cannot win are then not planned.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """An offer and the value of what was absent."""
+    """An offer and the value that was solved for."""
 
     value: float
     offer: Offer
@@ -128,17 +128,17 @@ class Found:
 
 
 def usable(delta: float) -> None:
-    """UnavailableError for what cannot do without delta.
+    """UnavailableError for an algorithm that cannot do without delta.
 
     Raises:
-      UnavailableError: delta is 0, or above 1/2, for which nothing is proved (`best_offer` asks with 1/2, too).
+      UnavailableError: delta is 0, or above 1/2, for which nothing is proved (`best_offer` then tries 1/2 as well).
     """
     if not 0.0 < delta <= MOST_DELTA:
         raise UnavailableError("needs a delta above 0" if delta == 0.0 else f"uses {MOST_DELTA} of delta at most")
 
 
 def best_offer(candidate: Candidate, question: Question) -> Offer:
-    """With all of delta, or with 1/2 of what is more, or none, if it is tiny: whichever takes fewer records."""
+    """The offer that takes fewer records: with all of delta, or instead with 1/2 if delta is larger, or with 0 if delta is tiny."""
     if question.delta == 0 or (question.step()[1] >= LEAST_DELTA and question.delta <= MOST_DELTA):
         return candidate.offer(question)
     offers, reason = [], UnavailableError("")
@@ -153,7 +153,7 @@ def best_offer(candidate: Candidate, question: Question) -> Offer:
 
 
 def _floor(candidate: Candidate, question: Question) -> float:
-    """n that no offer is far below."""
+    """An n that no offer is far below."""
     if candidate.floor is None:
         return 0.0
     deltas = {question.delta, min(question.delta, MOST_DELTA)}
@@ -163,7 +163,7 @@ def _floor(candidate: Candidate, question: Question) -> float:
 def ranked(
     candidates: Sequence[Candidate], question: Question, absent: str
 ) -> tuple[list[Found], dict[str, str | float]]:
-    """(the best offers in order, two at least if there are, what became of each candidate by name)."""
+    """(the best offers in order, at least two if there are two; the value or the refusal of each candidate by name)."""
     found: list[Found] = []
     others: dict[str, str | float] = {}
     for candidate in candidates:
@@ -179,7 +179,7 @@ def ranked(
 
 
 def _solved(candidate: Candidate, question: Question, absent: str, limit: float) -> Found:
-    """The least value of what is absent; UnavailableError if it is above the limit, which two others keep."""
+    """The least value of what is absent; UnavailableError if it is above the limit, which two other candidates keep."""
     if absent == "n":
         if limit < math.inf and _floor(candidate, question) > limit:
             raise UnavailableError(f"above {limit:g}")
@@ -214,11 +214,11 @@ def _solved(candidate: Candidate, question: Question, absent: str, limit: float)
 
 
 def least(needed: Callable[[float], float], n: float, low: float, high: float) -> float | None:
-    """About the least value in [low, high] with needed(value) <= n, rounded up; None if `high` has not.
+    """About the least value in [low, high] with needed(value) <= n, rounded up; None if not even `high` satisfies this.
 
-    For a function that falls about as a power of the value, as 1/value until two values tell: steps by that power, and by halving (of
-    logarithms) where they leave the bracket, or leave more than half of it, once a few of them have. Where it hardly falls, they lead
-    nowhere until a value is found that is great enough: then by doubling.
+    It is for a function that falls about as a power of the value, assumed to be 1/value until two values tell. Steps go by that power, and
+    by halving (of logarithms) where they would leave the bracket, or would leave more than half of it after a few have done so. Where the
+    function hardly falls, such steps lead nowhere until a value is found that is large enough; then the value is doubled.
 
     >>> value = least(lambda x: 50 / x + 20, 120, 2.0**-20, 32.0)
     >>> 0.5 <= value <= 0.5 * (1 + PRECISION)
@@ -255,10 +255,10 @@ def least(needed: Callable[[float], float], n: float, low: float, high: float) -
 
 
 def largest_kept(spent: Callable[[float], float], delta: float, start: float) -> float | None:
-    """Nearly the largest e with spent(e) <= delta, from somewhere near it; None if none was found.
+    """Nearly the largest e with spent(e) <= delta, from a start somewhere near it; None if none was found.
 
-    A few steps by the slope of ln(spent), at first that of a normal tail; to a part in 4,000: what needs n records at some epsilon and
-    hardly fewer at another is solved for by it. What is returned was itself found to keep it.
+    It takes a few steps by the slope of ln(spent), at first that of a normal tail, to a precision of 1 in 4,000, which matters if the
+    number of records hardly changes with the epsilon that is solved for. The e that is returned was itself found to keep delta.
     """
     best, e, slope, last = None, start, -2.0 * math.log(delta), None
     for _ in range(16):
@@ -278,9 +278,9 @@ def largest_kept(spent: Callable[[float], float], delta: float, start: float) ->
 def largest_each(
     parts: Callable[[float], list[tuple[float, int]]], epsilon: float, delta: float, own: float
 ) -> float | None:
-    """Nearly the largest e for which optimal composition of parts(e) keeps (epsilon, delta), `own` of delta being spent besides."""
+    """Nearly the largest e for which optimal composition of parts(e) keeps (epsilon, delta), with `own` of delta spent separately."""
     count = sum(number for _, number in parts(1.0))
-    kept = 0.995 * (delta - own) - 2 * count * FFT_ERROR  # accountants reckon with their own error
+    kept = 0.995 * (delta - own) - 2 * count * FFT_ERROR  # accountants add their own numerical error
     if kept <= 0:
         return None
     near = float(closed_form_epsilon(epsilon, delta - own, count))

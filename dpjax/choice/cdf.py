@@ -1,9 +1,9 @@
-"""Distribution functions: the share of records up to every x within alpha, but with probability beta, whatever the data.
+"""Distribution functions: the share of records up to every x within alpha except with probability beta, whatever the data.
 
-Through quantiles at i/(q + 1), whose step function loses 1/(2(q + 1)) and a rank error of t another t/n: n = t/(alpha - 1/(2(q + 1))),
-and q the best of a few around 1/alpha, of more where a quantile more costs little. Where the number of records is public (REPLACE_ONE),
-also noisy counts of all points (`histogram`, `tree`, up to 16 bits) and SanThresholds by their theorems. Every algorithm releases a
-`dpjax.Weighted` database.
+They are found through quantiles at i/(q + 1), whose step function loses 1/(2(q + 1)), and a rank error of t loses another t/n:
+n = t/(alpha - 1/(2(q + 1))), where q is the best of a few numbers around 1/alpha, or of larger ones where one more quantile costs little.
+Where the number of records is public (REPLACE_ONE), noisy counts of all points (`histogram`, `tree`, up to 16 bits) and SanThresholds
+are candidates, too, by their theorems. Every algorithm releases a `dpjax.Weighted` database.
 """
 
 import dataclasses
@@ -26,10 +26,10 @@ from dpjax.sanitizers import thresholds
 AROUND = (0.75, 0.9, 1.0, 1.2)  # numbers of pieces that are tried, times 1/alpha
 MANY = (1.0, 2.0, 4.0, 8.0)  # where one more costs little
 FEW = (0.6, 0.75, 0.9, 1.0)  # where each costs much
-LIKELY = 2  # of these numbers, by their floors, that are reckoned with in full
+LIKELY = 2  # how many of these numbers, the best by their floors, are computed in full
 MOST_BITS_DENSE = 16
-MOST_LEVELS = 10  # of approximate quantiles, whose nodes are looked at one by one
-_LESS = 0.75  # of n that is reckoned roughly
+MOST_LEVELS = 10  # of approximate quantiles, whose nodes are examined one by one
+_LESS = 0.75  # a floor is this share of a roughly computed n
 
 
 def _database(released: Any) -> Any:
@@ -37,7 +37,7 @@ def _database(released: Any) -> Any:
 
 
 def _left(alpha: float, pieces: int) -> float:
-    """What so many pieces leave of alpha for ranks."""
+    """How much of alpha this number of pieces leaves for ranks."""
     return alpha - 0.5 / pieces
 
 
@@ -64,7 +64,7 @@ def direct_ranks(plan: tuple[Any, int, Any]) -> float:
 
 
 def direct_floor(question: Question) -> float:
-    """Somewhat less than what theorems alone ask for."""
+    """Somewhat less than the n of theorems alone."""
     try:
         return _LESS * _best(question.alpha, lambda pieces: direct_ranks(_rough(question, pieces)))[0]
     except UnavailableError:
@@ -108,7 +108,7 @@ def _recursive(question: Question, steps: float | None) -> tuple[int, Callable[[
         try:
             most = min((one[0] for one in found), default=math.inf)
             make, ranks, name = quantiles.recursive_plan(question, levels, size, steps=steps, most=most)
-        except UnavailableError as without:  # so many points, here, that their ties cannot be broken
+        except UnavailableError as without:  # here, too many points for their ties to be broken
             reason = str(without)
             continue
         found.append((size(ranks), make, f"{name}, {2**levels - 1} quantiles"))
@@ -124,14 +124,14 @@ def recursive(question: Question) -> Offer:
 
 
 def recursive_floor(question: Question) -> float:
-    """Somewhat less than what theorems alone ask for."""
+    """Somewhat less than the n of theorems alone."""
     try:
         return _LESS * _recursive(question, 1)[0]
     except UnavailableError:
         return 0.0
 
 
-@functools.lru_cache(maxsize=64)  # an alpha is searched for by many questions
+@functools.lru_cache(maxsize=64)  # the search for an alpha asks many questions
 def _even_quantiles(bits: int, levels: int, epsilon: float, delta: float) -> Any:
     return optimizers.approximate(bits=bits, fractions=_even(2**levels).tolist(), epsilon=epsilon, delta=delta)
 
@@ -154,7 +154,7 @@ def approximate(question: Question) -> Offer:
 
 
 def approximate_floor(question: Question) -> float:
-    """What the first answer alone asks for."""
+    """The n that the first answer alone requires."""
     levels = _first_level(question.alpha)
     rate = exponential_rate(*question.step(), ranges=levels, squares=levels)
     return question.bits * math.log(2.0) / (float(rate) * question.alpha)
@@ -168,10 +168,10 @@ def _through(
     *,
     levels: bool = True,
 ) -> Candidate:
-    """Evenly spaced quantiles by a candidate of theirs, as many as is best of some numbers; with `levels` also of what fills levels."""
+    """Evenly spaced quantiles by a candidate for quantiles, in the best of some numbers; with `levels` also numbers that fill levels."""
 
     def asked(question: Question) -> dict[int, Question]:
-        """The question that so many pieces leave."""
+        """The question about quantiles for each number of pieces."""
         tried = {math.ceil(share / question.alpha) for share in around}
         if levels:  # one less than a power of two
             tried |= {1 << (pieces - 1).bit_length() for pieces in (min(tried), max(tried))}
@@ -193,7 +193,7 @@ def _through(
         for pieces, of_pieces in several.items():
             try:
                 found.append((offer(of_pieces), pieces))
-            except ValueError as without:  # of so many pieces, here; its own theory may refuse numbers, too
+            except ValueError as without:  # for this number of pieces; its own theory may refuse numbers, too
                 reason = str(without)
         if not found:
             raise UnavailableError(reason)
@@ -224,7 +224,7 @@ def _dense(name: str) -> Callable[[Question], Offer]:
 
 
 def san_thresholds(question: Question) -> Offer:
-    """By Theorem 4.13, as it is proved here."""
+    """SanThresholds by Theorem 4.13, as it is proved here."""
     question.public_size()
     question.approximate()
     given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
@@ -240,13 +240,13 @@ def san_thresholds(question: Question) -> Offer:
 
 
 def san_thresholds_floor(question: Question) -> float:
-    """What one step with all of the budget needs to be private."""
+    """The n that one step with all of the budget needs to be private."""
     if not 0.0 < question.delta <= 0.5:
         return 0.0
     return bounds.san_thresholds_private(question.alpha, question.epsilon, question.delta)
 
 
-# Who often wins, and is quickly reckoned with, first: others are then left out by their floors.
+# First come candidates that often win and are quickly computed: others are then left out by their floors.
 CANDIDATES: tuple[Candidate, ...] = (
     _through("noisy_slices", quantiles.noisy_slices, quantiles.noisy_slices_floor, AROUND),
     _through("rank_exponential", quantiles.rank_exponential, None, AROUND),

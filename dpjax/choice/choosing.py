@@ -22,9 +22,9 @@ class Task:
     """A task.
 
     Attributes:
-      candidates: for a question.
-      relation: under which it is compared by default.
-      takes: arguments of its own, all required.
+      candidates: gives the candidates for a question.
+      relation: the relation under which they are compared by default.
+      takes: the names of the task's own arguments, all required.
       alpha: whether there is an error to tolerate.
     """
 
@@ -53,10 +53,10 @@ TASKS: dict[str, Task] = {
 
 @dataclasses.dataclass(frozen=True)
 class Rival:
-    """The second best.
+    """The second-best algorithm.
 
     Attributes:
-      name: of its factory, and of what it is made of.
+      name: the name of its factory, and of its parts.
       value: its n, epsilon or alpha, whichever was solved for.
     """
 
@@ -66,19 +66,19 @@ class Rival:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Choice:
-    """What `choose` answers; printed, a few lines.
+    """The answer of `choose`; it prints as a few lines.
 
     Attributes:
-      task: as asked.
-      name: of the algorithm's factory, and of what it is made of.
-      algorithm: built, for n records: call it with a key and data.
+      task: the given task.
+      name: the name of the algorithm's factory, and of its parts.
+      algorithm: the algorithm, built for n records: call it with a key and data.
       parameters: its numbers by name.
-      guarantee: its privacy, as it states it.
-      solved: "n", "epsilon" or "alpha".
+      guarantee: its privacy, as the algorithm states it.
+      solved: which number was solved for: "n", "epsilon" or "alpha".
       n, epsilon, alpha: the given ones, and the one that was solved for; alpha is None where there is none.
-      delta, beta: as asked.
-      runner_up: the second best algorithm, None if there is no other.
-      candidates: of each candidate the value that it takes, or why it was left out.
+      delta, beta: the delta and beta of the algorithm, as given.
+      runner_up: the second-best algorithm, None if there is no other.
+      candidates: for each candidate by name, the value that it needs, or why it was left out.
     """
 
     task: str
@@ -97,7 +97,7 @@ class Choice:
 
     @property
     def error_interval(self) -> tuple[float, float]:
-        """Where the error is with probability 1 - beta at least: (0, alpha); (0, 0) for a task without alpha."""
+        """An interval that contains the error with probability at least 1 - beta: (0, alpha); (0, 0) for a task without alpha."""
         return 0.0, self.alpha or 0.0
 
     def __repr__(self) -> str:
@@ -127,20 +127,20 @@ def choose(
     k: int | None = None,
     concept: str | None = None,
 ) -> Choice:
-    """The algorithm that needs the fewest records for a task, or reaches the least error, or takes the least epsilon.
+    """The algorithm that needs the fewest records for a task, or reaches the least error, or needs the least epsilon.
 
     **Exactly one of n, epsilon and alpha is left out, and is solved for** (of n and epsilon for "interior_point" and for k_concepts of
-    parities, which have no alpha). The others are what is wanted.
+    parities, which have no alpha). The others say what is wanted.
 
-    **What is compared.** Each candidate has an n that is *proved* to suffice: on n records its error exceeds alpha, or it fails, with
-    probability beta at most, whatever the records are (for learners: whatever distribution they are drawn from; for parities a uniform
-    one). The candidate with the least such n is chosen. That n comes from an exact worst case over all data where one is known, else from a
-    theorem with its constants. So it is an upper bound on the n* of the algorithm, for some closer than for others, and the choice is among
-    what is proved. An alpha or epsilon is the least at which the n in question is not above the given one, up to 1/256, rounded up;
-    for "interior_point" an epsilon may be some hundredths above that (0.06 at most in 280 settings), as fewer worst cases are worked out.
+    **What is compared.** Each candidate has an n that is *proved* to suffice: on n records the probability that its error exceeds alpha, or
+    that it fails, is at most beta, whatever the records are (for learners: whatever distribution they are drawn from; for parities a
+    uniform one). The candidate with the least such n is chosen. That n comes from an exact worst case over all data where one is known,
+    else from a theorem with its constants. So it is an upper bound on the n* of the algorithm, for some closer than for others, and the
+    choice is by what is proved. An alpha or epsilon is the least at which that n does not exceed the given one, up to 1/256, rounded up;
+    for "interior_point" an epsilon may be some hundredths above that (0.06 at most in 280 settings), as fewer worst cases are computed.
 
-    **It costs no privacy**: no data are looked at, only these public numbers. If n is private (ADD_OR_REMOVE_ONE), give a lower bound on
-    it: what suffices for n records suffices for more (in recursive quantiles, which reckon with ties, for up to 2^20).
+    **It costs no privacy**: it uses no data, only these public numbers. If n is private (ADD_OR_REMOVE_ONE), give a lower bound on it: what
+    suffices for n records suffices for more (for recursive quantiles, which account for ties, for up to 2^20).
 
     Args:
       task: one of
@@ -156,12 +156,12 @@ def choose(
         | "k_concepts" (k=, concept="points", "thresholds", "parities") | largest of k population errors | all; parities: uniform | R |
       bits: the domain is {0, ..., 2^bits - 1} (on each axis), 1 to 4096.
       n: number of records, up to 2^30; most algorithms take no more than 2^24, unless float64 counts them (`jax.enable_x64`).
-      epsilon: total, from 2^-20 to 32. alpha: tolerated error, from 2^-40 on and below 1.
-      delta: total, in [0, 1); with 0 only pure algorithms are candidates, and of one above 1/2 many spend 1/2.
-      beta: failure probability, from 2^-100 on and below 1.
-      relation: "ADD_OR_REMOVE_ONE" (A) or "REPLACE_ONE" (R); default that of the table. An algorithm that is private under A is run at
-        half of epsilon under R; one that is private under R, where n is public, is no candidate under A.
-      fractions, dimensions, k, concept: of tasks that have them.
+      epsilon: the total epsilon, from 2^-20 to 32. alpha: tolerated error, at least 2^-40 and below 1.
+      delta: the total delta, in [0, 1); with 0 only pure algorithms are candidates, and if it is above 1/2 many spend 1/2.
+      beta: failure probability, at least 2^-100 and below 1.
+      relation: "ADD_OR_REMOVE_ONE" (A) or "REPLACE_ONE" (R); the default is that of the table. An algorithm that is private under A is run
+        at half of epsilon under R; one that is private under R, where n is public, is not a candidate under A.
+      fractions, dimensions, k, concept: the arguments of the tasks that have them.
 
     Returns:
       `Choice`: the algorithm, ready to be called, with its guarantee, its numbers and the runner-up.
@@ -240,7 +240,7 @@ def _absent(task: str, without_alpha: bool, **given: Any) -> str:
 
 
 def _refusal(question: Question, absent: str, others: dict[str, float | str]) -> str:
-    """What to say where nothing is offered: which arguments the candidates' reasons are about, with their values."""
+    """The error message where nothing is offered: which arguments the candidates' reasons are about, with their values."""
     reasons = {name: str(reason) for name, reason in others.items()}
     said = " ".join(reasons.values())
     marks = {"epsilon": "epsilon", "alpha": "alpha", "delta": "delta", "relation": "private under", "bits": "bit"}
@@ -280,7 +280,7 @@ def _chosen(
 def _built(
     question: Question, found: list[Found], others: dict[str, float | str], absent: str
 ) -> tuple[Found, int, Any]:
-    """(the best offer whose algorithm takes so many records, how many, the algorithm); what takes fewer is struck from `found`.
+    """(the best offer whose algorithm takes so many records, how many, the algorithm); those that take fewer are removed from `found`.
 
     Raises:
       ValueError: there is none.
@@ -297,7 +297,7 @@ def _built(
 
 
 def _numbers(algorithm: Any) -> dict[str, Any]:
-    """The numbers and words of its fields, those of its parts with their names before them."""
+    """The numbers and strings in the algorithm's fields; those of its parts are prefixed with the part's name."""
     found: dict[str, Any] = {}
     for field in dataclasses.fields(algorithm):
         value = getattr(algorithm, field.name)

@@ -1,10 +1,11 @@
-"""Histograms: how often every point occurs within alpha n, but with probability beta, whatever the n records; n is public.
+"""Histograms: the count of every point within alpha n except with probability beta, whatever the n records; n is public.
 
-By their theorems: MULTI Algorithm 2 as printed (`release`) and with the best thresholds (`histogram`), SanPoints; without a delta noisy
-counts of all points, of which the large ones are listed (`sparse_histogram`, with the best threshold and shift), on small domains all of
-them (`thresholds.histogram`, `thresholds.tree`), and on tiny ones all databases (`blr`). The share of a point is the difference of those of
-two thresholds: a database that has each of these within alpha/2 has that within alpha. (Of two points it is that of the only threshold
-between them, or the rest.) So distribution functions by quantiles are candidates, too.
+Candidates are, by their theorems, MULTI Algorithm 2 as printed (`release`) and with the best thresholds (`histogram`), and SanPoints.
+Without a delta they are noisy counts of all points, of which the large ones are listed (`sparse_histogram`, with the best threshold and
+shift), or on small domains all of them (`thresholds.histogram`, `thresholds.tree`), and on tiny ones a choice among all databases (`blr`).
+The share of a point is the difference of the shares of two thresholds: a database that has each of these within alpha/2 has that within
+alpha. (With two points, it is the share of the only threshold between them, or the rest.) So distribution functions by quantiles are
+also candidates.
 """
 
 import dataclasses
@@ -20,7 +21,7 @@ from dpjax.sanitizers.dense.blr import listed
 from dpjax.sanitizers.thresholds.base import MOST_BITS
 
 COUNTS = ("histogram", "tree")  # distribution functions by noisy counts of all points
-_FINER = 1.03  # of numbers of rows that are tried for `blr`, each by so much more than the last
+_FINER = 1.03  # the ratio between successive numbers of rows that are tried for `blr`
 
 
 def histogram(question: Question) -> Offer:
@@ -55,11 +56,12 @@ def san_points(question: Question) -> Offer:
 
 
 def sparse_histogram(question: Question) -> Offer:
-    """The pure one, with the best threshold (but for beta near 1) and shift.
+    """The pure histogram, with the best threshold (except for beta near 1) and shift.
 
     A shift s = t - 1 is never worse. Then failures are rarest where the noise of 2^d points reaches alpha n + t about as often as that of
-    the k < 1/alpha points that may be missed falls short by alpha n - t: at t = (d ln 2 - ln k)/epsilon + 1, or at the least t that there
-    is, where strangers would be too many. As it takes from every answer, the algorithm has the least shift that does at its n.
+    the k < 1/alpha points that may be missed falls short by alpha n - t: at t = (d ln 2 - ln k)/epsilon + 1, or at the least t allowed, if
+    at the former too many points that do not occur would be released. As the shift lowers every answer, the algorithm has the least shift
+    that suffices at its n.
     """
     question.public_size()
     given: tuple[Any, ...] = question.bits, question.alpha, question.beta, question.epsilon
@@ -79,7 +81,7 @@ def sparse_histogram(question: Question) -> Offer:
 
 
 def blr(question: Question) -> Offer:
-    """By its own statement, for the best number of rows."""
+    """BLR by its own statement, for the best number of rows."""
     question.public_size()
     if question.bits > MOST_BITS:
         raise UnavailableError(f"counts every point: up to {MOST_BITS} bits")
@@ -103,7 +105,7 @@ def _of_thresholds(question: Question) -> Question:
 
 
 def _through(candidate: Candidate) -> Candidate:
-    """By the database of a distribution function; noisy counts under another name than sanitizers of points have."""
+    """A histogram by the database of a distribution function; noisy counts get another name than sanitizers of points have."""
     counts, floor = candidate.name in COUNTS, candidate.floor
 
     def offer(question: Question) -> Offer:

@@ -1,17 +1,18 @@
 """Solvers of the interior point problem: how many points suffice, whatever they are.
 
-- `exponential`: its exact worst case. Let h = ceil(n/2). If all points are equal the good keys weigh e^(epsilon n). Else let v be the
-  median x_(h), L points below it and G above it, L >= G say (so L <= n/2): v has depth n - L, and the greatest point below v, if L > 0,
-  depth L; by convexity both weigh e^(epsilon h) + e^(epsilon (n - h)) together at least. At most 2^d - 2 keys are bad then, else 2^d - 1:
+- `exponential`: its exact worst case. Let h = ceil(n/2). If all points are equal, the good keys weigh e^(epsilon n). Else let v be the
+  median x_(h), with L points below it and G above it, say L >= G (so L <= n/2): v has depth n - L, and the greatest point below v has depth
+  L, if L > 0; by convexity both together weigh at least e^(epsilon h) + e^(epsilon (n - h)). At most 2^d - 2 keys are bad then, and
+  2^d - 1 in the other case:
 
       odds of a failure = max{(2^d - 2) / (e^(epsilon h) + e^(epsilon (n - h))), (2^d - 1) e^(-epsilon n)},
 
   which two neighbouring keys with h and n - h points, or a single key, attain. (L = G = 0 is the second case, and if L = 0 < G the
   mirror image of the first.)
-- `tree_score`: its theorem, which from 16 bits on is at most 2/epsilon points above its exact worst case (`tree_planning`), and that itself
-  by its dynamic programme as far as that takes some tens of milliseconds.
-- `rec_concave`: twice the promise that `bounds.rec_concave_error` asks for. `tree_log`: the plan by basic composition with one level,
-  whose split is searched for in a few milliseconds (other accountants and depths have not won on any domain that can be written down).
+- `tree_score`: its theorem, which from 16 bits on is at most 2/epsilon points above its exact worst case (`tree_planning`), or that worst
+  case itself where its dynamic programme takes no more than some tens of milliseconds.
+- `rec_concave`: twice the promise that `bounds.rec_concave_error` requires. `tree_log`: the plan by basic composition with one level, whose
+  split is searched for in a few milliseconds (other accountants and depths have not won on any domain that can be written down).
 """
 
 import dataclasses
@@ -30,10 +31,10 @@ from dpjax.domains import wide
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning, tree_planning
 
-MOST_STEPS = 9e7  # of the tree score's programmes, where n is asked for
-FEW_STEPS = 5e5  # where epsilon is, or a solver is a part of something else
-NEARLY = 0.999  # RecConcave may lose nearly all depth: any depth above 0 will do
-_FEWER = 0.75  # of what tree_log's split costs by Cauchy's inequality
+MOST_STEPS = 9e7  # of the tree score's programmes, where n is solved for
+FEW_STEPS = 5e5  # where epsilon is solved for, or the solver is a part of something else
+NEARLY = 0.999  # RecConcave may lose nearly all depth: any depth above 0 suffices
+_FEWER = 0.75  # the floor's share of what tree_log's split costs by Cauchy's inequality
 
 
 def exponential_odds(bits: int, epsilon: float, n: int) -> float:
@@ -49,10 +50,10 @@ def exponential_odds(bits: int, epsilon: float, n: int) -> float:
 
 
 def points_for(name: str, bits: int, epsilon: float, delta: float, beta: float, steps: float | None = None) -> int:
-    """The least n of a solver by its name; UnavailableError where it has none."""
+    """The least n of the solver with this name; UnavailableError where it has none."""
     if name == "exponential":
         odds = math.log(beta) - math.log1p(-beta)
-        # ln(2^d - 2) is at least d ln 2 - ln 2 for d > 1; the good keys weigh e^(epsilon h) at least, and at most twice as much.
+        # ln(2^d - 2) is at least d ln 2 - ln 2 for d > 1; the good keys weigh at least e^(epsilon h), and at most twice as much.
         half = (bits * math.log(2.0) - odds) / epsilon
         low = max(1, 2 * math.floor(half - 1.5 / epsilon) - 2) if bits > 1 else 1
         high = max(1, 2 * math.ceil(half) + 1)
@@ -104,7 +105,7 @@ def tree_log_floor(bits: int, epsilon: float, delta: float, beta: float) -> floa
 
 @dataclasses.dataclass(frozen=True)
 class Solver:
-    """A solver as plans look at it: how many points it needs, and what it promises, before it is built."""
+    """A solver as plans see it: how many points it needs, and what it promises, before it is built."""
 
     name: str
     bits: int
@@ -116,15 +117,15 @@ class Solver:
 
     @property
     def limbs(self) -> int:
-        """Of a point."""
+        """The number of limbs of a point."""
         return wide.limbs_for(self.bits)
 
     def sample_size(self, *, beta: float) -> int:
-        """Points that suffice."""
+        """The number of points that suffice."""
         return points_for(self.name, self.bits, self.epsilon, self.delta, beta)
 
     def guarantee(self) -> Guarantee:
-        """What it is built for."""
+        """The guarantee for which it is built."""
         return Guarantee(self.epsilon, 0.0 if self.name in PURE else self.delta, ADD_OR_REMOVE_ONE)
 
     def made(self) -> Any:
@@ -139,13 +140,14 @@ PURE = ("exponential", "tree_score")
 NAMES = (*PURE, "rec_concave", "tree_log")
 
 
-@functools.lru_cache(4096)  # parts of a plan ask alike
+@functools.lru_cache(4096)  # parts of a plan ask the same
 def best(
     bits: int, epsilon: float, delta: float, beta: float, *, steps: float | None = None, planned: bool = True
 ) -> tuple[Solver, int]:
     """(the solver that needs the fewest points, how many).
 
-    With steps = 1 roughly, by theorems. With that, or with planned = False, TreeLog is not planned: a floor of its plan stands for it.
+    With steps = 1 the numbers are rough, by theorems. With that, or with planned = False, TreeLog is not planned: a floor of its plan
+    stands for it.
     """
     sizes: dict[str, int] = {}
     for name in NAMES:
@@ -167,7 +169,7 @@ def best(
 def _candidate(name: str) -> Candidate:
     def offer(question: Question) -> Offer:
         given = (name, question.bits, *question.step(), question.beta)
-        # Of many epsilons few steps each; but the greatest, which many tasks fall back on, must not be refused what it is granted for n.
+        # For many epsilons, few steps each; but the largest, on which many tasks fall back, must not be refused what n would be granted.
         steps = MOST_STEPS if question.n is None or question.epsilon == EPSILONS[1] else FEW_STEPS
         return Offer(points_for(*given, steps), lambda n: made(*given), name)
 

@@ -1,13 +1,13 @@
-"""k concepts from one sample: all k errors at most alpha, but with probability beta.
+"""k concepts from one sample: all k errors at most alpha except with probability beta.
 
-- points, whatever distribution and points: `histogram_learner` and `point_learner` by their theorems, flat in k; without a delta
-  `sparse_histogram_learner`, at the price of d + k; direct sums of the learners of one point (`dpjax.choice.points`).
-- thresholds, whatever distribution and thresholds: direct sums of the learners of one threshold (`dpjax.choice.thresholds`), and
+- points, whatever the distribution and the points: `histogram_learner` and `point_learner` by their theorems, independent of k; without a
+  delta `sparse_histogram_learner`, at the price of d + k; direct sums of the learners of one point (`dpjax.choice.points`).
+- thresholds, whatever the distribution and the thresholds: direct sums of the learners of one threshold (`dpjax.choice.thresholds`), and
   GenericLearner (MULTI Lemma 36) on a sanitized distribution function, half of epsilon for each of its parts.
 - parities, on uniform points: `parity_learner` by its exact law; direct sums of the exponential mechanism, up to 16 bits. They find the
   concepts themselves, so there is no alpha.
 
-A direct sum gives each learner beta/k and what basic composition leaves it, or optimal composition where that is more.
+A direct sum gives each learner beta/k and the budget that basic composition leaves it, or optimal composition where that leaves more.
 """
 
 import dataclasses
@@ -27,12 +27,12 @@ from dpjax.sanitizers import cdf
 
 OWN = 0.5  # of delta for the learners themselves, where they need some
 PURE = ("exponential", "hashed", "interior.threshold_learner")
-MOST_OPTIMAL = 2**20  # concepts, of which composition is computed
+MOST_OPTIMAL = 2**20  # the most concepts for which optimal composition is computed
 _SAFE = 1.0 - 2.0**-40
 
 
 def _budgets(question: Question, pure: bool) -> list[tuple[Guarantee, str]]:
-    """What each learner may spend, and how that is composed."""
+    """What each learner may spend, and by which composition."""
     k, epsilon, delta = question.k, question.epsilon, question.delta
     found = [(Guarantee(epsilon / k * _SAFE, delta / k * _SAFE, REPLACE_ONE), "basic")]
     if delta > 0 and k <= MOST_OPTIMAL:
@@ -70,7 +70,7 @@ def _direct(single: Candidate) -> Candidate:
         return Offer(best.n, make, f"direct_sum, {composed}, {best.name}")
 
     def floor(question: Question) -> float:
-        """With more for each learner than any composition leaves it, and all of delta."""
+        """An n with more epsilon for each learner than any composition leaves it, and all of delta."""
         if question.delta > MOST_DELTA:
             return 0.0
         try:
@@ -79,15 +79,15 @@ def _direct(single: Candidate) -> Candidate:
         except ValueError:
             return 0.0
 
-    known = single.floor is not None or single.name in PURE  # whose offers are closed forms
+    known = single.floor is not None or single.name in PURE  # the offers of the latter are closed forms
     return Candidate(f"direct_sum, {single.name}", offer, floor if known else None)
 
 
 def _most_each(question: Question) -> float:
     """Somewhat above what each of k mechanisms may spend.
 
-    Four times what zCDP leaves it; and where delta is not small beside epsilon, five times what makes a distance of delta in all (of k
-    fair coins with odds e^+-e about e sqrt(k / (2 pi))).
+    It is four times what zCDP leaves it plus, where delta is not small compared with epsilon, five times what gives a distance of delta in
+    all (k fair coins with odds e^+-e have a distance of about e sqrt(k / (2 pi))).
     """
     k, epsilon, delta = question.k, question.epsilon, question.delta
     if k == 1 or delta == 0.0:
@@ -114,7 +114,7 @@ def histogram_learner(question: Question) -> Offer:
 
 
 def sparse_histogram_learner(question: Question) -> Offer:
-    """One histogram of all labelled points, strangers among them with the best part of beta."""
+    """One histogram of all labelled points; those that do not occur are released with the best share of beta."""
     question.public_size()
     size = question.bits + question.k
     thresholds = {
@@ -172,7 +172,7 @@ def generic_learner(question: Question) -> Offer:
         try:
             most = min((plan[0] for plan in plans), default=math.inf)
             make, ranks, name = quantiles.recursive_plan(half, depth, size, most=most)
-        except UnavailableError as without:  # so many points, here, that their ties cannot be broken
+        except UnavailableError as without:  # here, too many points for their ties to be broken
             reason = str(without)
             continue
         plans.append((size(ranks), make, name))

@@ -1,13 +1,13 @@
-"""Learners of a point: population error at most alpha, but with probability beta, whatever the distribution and the point.
+"""Learners of a point: population error at most alpha except with probability beta, whatever the distribution and the point.
 
-`exponential` and `hashed` by `bounds.exponential_points`. `learn_points` (all-zero where A_dist keeps nothing) by its exact law: an
-all-zero answer errs on the target's mass p alone, and only a target that was seen is ever named. So nothing fails unless p > alpha; then
-A_dist must have dropped the target's count, Bin(n, p), which it does the less often the larger it is. On the worst distribution, p
-falling to alpha, the failure is
+The n of `exponential` and `hashed` is by `bounds.exponential_points`. That of `learn_points` (all-zero where A_dist keeps nothing) is by
+its exact law: an all-zero answer errs on the target's mass p alone, and only a target that was seen is ever named. So it fails only if
+p > alpha and A_dist dropped the target's count, Bin(n, p), which is less likely the larger the count is. On the worst distribution, as p
+falls to alpha, the failure probability is
 
     P[Bin(n, alpha) = 0] + sum_{c > 0} P[Bin(n, alpha) = c] P[A_dist drops a lead of c].
 
-A lead below A_dist's threshold is kept by noise alone, so where failures are allowed about as often as not a smaller epsilon may be better.
+A lead below A_dist's threshold is kept by noise alone, so if beta is about 1/2 or more, a smaller epsilon may be better.
 """
 
 import math
@@ -34,7 +34,7 @@ def exponential(question: Question) -> Offer:
 
 
 def hashed(question: Question) -> Offer:
-    """The improper pure learner, with as many buckets as alpha and beta ask for."""
+    """The improper pure learner, with as many buckets as alpha and beta require."""
     question.public_size()
     given: dict[str, Any] = {"alpha": question.alpha, "beta": question.beta}
     try:
@@ -45,14 +45,14 @@ def hashed(question: Question) -> Offer:
 
 
 def drops(counts: np.ndarray, epsilon: float, delta: float) -> np.ndarray:
-    """P[A_dist, proved, keeps nothing] at leads of so many: Laplace noise of scale b stays below t - lead."""
+    """P[the proved A_dist keeps nothing] if the lead is one of `counts`: Laplace noise of scale b stays below t - lead."""
     scale, threshold = bounds.stability_noise(epsilon, delta)
     x = (threshold - counts) / scale
     return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1 - 0.5 * np.exp(-np.maximum(x, 0.0)))
 
 
 def learn_points_failure(n: int, alpha: float, epsilon: float, delta: float) -> float:
-    """The largest failure over all distributions and targets; see the module."""
+    """The largest failure probability over all distributions and targets; see the module."""
     from scipy.stats import binom
 
     # All but 1e-14 of the binomial law, by Bernstein's inequality; the rest counts as failure.
@@ -64,7 +64,7 @@ def learn_points_failure(n: int, alpha: float, epsilon: float, delta: float) -> 
 
 
 def learn_points(question: Question) -> Offer:
-    """By its law on the worst distribution."""
+    """LearnPoints by its law on the worst distribution."""
     question.public_size()
     question.approximate()
     n, epsilon = MOST_RECORDS + 1, question.epsilon
@@ -79,7 +79,7 @@ def learn_points(question: Question) -> Offer:
 
 
 def _least_n(question: Question, epsilon: float, most: int) -> int:
-    """At this epsilon, if below `most`; else `most`, of which nothing is known then. (One law tells which, a bisection takes thirty.)"""
+    """The least n at this epsilon if it is below `most`, else `most` itself. (One law decides which; a bisection takes thirty laws.)"""
     alpha, beta, delta = question.alpha, question.beta, question.delta
 
     def suffices(n: int) -> bool:
@@ -92,7 +92,7 @@ def _least_n(question: Question, epsilon: float, most: int) -> int:
 
 
 def learn_points_floor(question: Question) -> float:
-    """Where the target is expected to be seen just as often as A_dist's threshold says, it is dropped in a quarter of all runs at least."""
+    """The n at which the target's expected count is A_dist's threshold, less 1: it is then dropped in at least a quarter of all runs."""
     if question.beta >= 0.25 or not 0.0 < question.delta <= MOST_DELTA:
         return 0.0
     return bounds.stability_noise(question.epsilon, question.delta)[1] / question.alpha - 1

@@ -1,22 +1,22 @@
-"""Quantiles at any fractions: all ranks within alpha n of f n, but with probability beta, whatever the data.
+"""Quantiles at any fractions: all ranks within alpha n of f n except with probability beta, whatever the data.
 
-- `permute_and_flip`: for one fraction some point of the domain has a rank error of 0, and at most 2^d - 1 others more than t: each of
-  these is accepted with e^(-lambda t) times its probability at most. The first one is released unless one of them comes before it and is
-  accepted, so that P[error > t] <= 1 - int_0^1 (1 - u e^(-lambda t))^(2^d - 1) du <= 1 - (1 - e^-s)/s, s = 2^d e^(-lambda t). The q runs
-  have their own coins, so each may fail with 1 - (1 - beta)^(1/q). From t on half a rank is left for f n, which is rounded to a rank where
-  the error is measured: n = (t + 1/2)/alpha.
-- `direct`: m - 1 ranks for the solver and 1/2 for rounding, m half the points that the best solver needs with its share.
-- `recursive` (all multiples of 2^-L): its `rank_error`, and one rank more a level for each further point that equal points and equal
-  tie-breaks may share: of n points (2^20 at least) c + 1 share 32 random bits with probability at most C(n, c + 1) 2^(-32 c), which is
-  charged to beta.
+- `permute_and_flip`: for one fraction, some point of the domain has a rank error of 0, and at most 2^d - 1 others have one above t: each of
+  these is accepted with probability at most e^(-lambda t) times that of the good point. The good point is released unless one of them comes
+  before it and is accepted, so P[error > t] <= 1 - int_0^1 (1 - u e^(-lambda t))^(2^d - 1) du <= 1 - (1 - e^-s)/s, s = 2^d e^(-lambda t).
+  The q runs have their own coins, so each may fail with probability 1 - (1 - beta)^(1/q). Beyond t, half a rank is left for f n, which is
+  rounded to a rank where the error is measured: n = (t + 1/2)/alpha.
+- `direct`: m - 1 ranks for the solver and 1/2 for rounding, where m is half the points that the best solver needs with its share.
+- `recursive` (all multiples of 2^-L): its `rank_error`, and one more rank per level for each further point that equal points and equal
+  tie-breaks may share: of n points (at least 2^20), some c + 1 share 32 random bits with probability at most C(n, c + 1) 2^(-32 c), which
+  is charged to beta.
 - `inverse_sensitivity`: its own `sample_size`, which counts all tuples; that of `joint` is always larger.
 - `approximate`: its own `sample_size`, for n points at most.
 - `rank_exponential`, where there is a delta: its own `sample_size`. (Without one its rate is that of permute-and-flip.)
 - `tree`: its own `sample_size`, with the best number of children.
-- `noisy_slices`, where there is a delta: its own statement, with the m of `interior_points`, at the best of three splits of epsilon. With
-  M/e for the m that a solver asks for at e, D/r for the error of ranks, C/s for that of the count, their sum is least under 2e + r + s =
-  epsilon where e, r and s are as sqrt(M/2), sqrt(D) and sqrt(C). Where fractions are so many that slices must not meet, their distance is
-  what n is for: (2M/e + R/r)/(the distance) + C/s, with R/r for the error of a distance. The third is between both.
+- `noisy_slices`, where there is a delta: its own statement, with the m of `interior_points`, at the best of three splits of epsilon. Let
+  M/e be the m that a solver requires at e, D/r the error of ranks, and C/s that of the count: the sum of these is least under 2e + r + s =
+  epsilon if e, r and s are proportional to sqrt(M/2), sqrt(D) and sqrt(C). If there are so many fractions that slices could meet, n is
+  determined by their distance: (2M/e + R/r)/(the distance) + C/s, with R/r for the error of a distance. The third split lies between these.
 """
 
 import dataclasses
@@ -42,11 +42,11 @@ from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shar
 from dpjax.optimizers.quantiles.tree import WIDEST
 from dpjax.optimizers.quantiles.tree import error_bound as tree_error
 
-TIES = 32  # bits that break them
+TIES = 32  # bits that break ties
 MOST_RUNS = 2**12
-MANY = 2**20  # points, for which ties are reckoned with at least
-OWN = 0.5  # of delta, for a solver of noisy slices that needs some
-_FEWER = 0.9  # of what a floor reckons
+MANY = 2**20  # the number of points for which ties are accounted for, at least
+OWN = 0.5  # the share of delta for a solver of noisy slices that needs some
+_FEWER = 0.9  # a floor is this share of what is computed for it
 
 
 def permute_and_flip_ranks(bits: int, fractions: np.ndarray, epsilon: float, beta: float) -> float:
@@ -57,7 +57,7 @@ def permute_and_flip_ranks(bits: int, fractions: np.ndarray, epsilon: float, bet
 
 
 def _log_others(beta: float) -> float:
-    """ln of the s at which 1 - (1 - e^-s)/s is beta: it lies between 2 beta and 2 beta/(1 - beta), as s/(2 + s) <= that <= s/2.
+    """ln of the s at which 1 - (1 - e^-s)/s is beta; s lies between 2 beta and 2 beta/(1 - beta), as s/(2 + s) <= beta <= s/2.
 
     >>> s = math.exp(_log_others(0.3))
     >>> round(1 - (1 - math.exp(-s)) / s, 9)
@@ -74,7 +74,7 @@ def _log_others(beta: float) -> float:
 
 
 def permute_and_flip(question: Question) -> Offer:
-    """By its worst case."""
+    """Permute-and-flip, by its worst case."""
     epsilon, _ = question.step()
     ranks = permute_and_flip_ranks(question.bits, np.asarray(question.fractions), epsilon, question.beta)
     given: dict[str, Any] = {"bits": question.bits, "fractions": question.fractions, "epsilon": epsilon}
@@ -86,9 +86,9 @@ def permute_and_flip(question: Question) -> Offer:
 def direct_plan(
     question: Question, runs: int, *, roughly: bool = False
 ) -> tuple[interior_points.Solver, int, dict[str, Any]]:
-    """(the solver of a run, m, how runs are composed): basic composition, or the optimal one if delta makes that cheaper.
+    """(the solver of a run, m, how runs are composed): basic composition, or optimal composition if delta makes that cheaper.
 
-    Roughly: by theorems alone, and without TreeLog's plan.
+    With `roughly`, by theorems alone, and without TreeLog's plan.
     """
     plans = []
     beta = question.beta / runs
@@ -107,7 +107,7 @@ def direct_plan(
 
 
 def direct(question: Question) -> Offer:
-    """By the best solver; a replacement costs a slice what a point more costs it."""
+    """Direct quantiles, by the best solver; a replacement costs a slice as much as an additional point does."""
     fractions = question.fractions
     solver, m, composed = direct_plan(question, len(fractions))
 
@@ -118,7 +118,7 @@ def direct(question: Question) -> Offer:
 
 
 def recursive(question: Question) -> Offer:
-    """By the best solver, for all multiples of 2^-L alone."""
+    """Recursive quantiles, by the best solver, for all multiples of 2^-L only."""
     levels = len(question.fractions).bit_length()
     dyadic = tuple(i / 2**levels for i in range(1, 2**levels))
     if levels > MOST_LEVELS or question.fractions != dyadic:
@@ -135,9 +135,9 @@ def recursive_plan(
     steps: float | None = None,
     most: float = math.inf,
 ) -> tuple[Callable[[], Any], float, str]:
-    """(what builds it, its rank error, its name); `points` says how many points a rank error asks for.
+    """(what builds it, its rank error, its name); `points` says how many points a rank error requires.
 
-    UnavailableError where these are more than `most` in any case, so that no plan is made for a number of levels that cannot win.
+    UnavailableError if these exceed `most` in any case, so that no plan is made for a number of levels that cannot win.
     """
     if question.bits + TIES > wide.MAX_BITS:
         raise UnavailableError(f"needs {TIES} bits more to break ties, of {wide.MAX_BITS}")
@@ -169,7 +169,7 @@ def _points(ranks: float, alpha: float) -> int:
 
 
 def inverse_sensitivity(question: Question) -> Offer:
-    """By its own worst case."""
+    """Inverse sensitivity, by its own worst case."""
     epsilon, _ = question.step()
     algorithm = quantiles.inverse_sensitivity(bits=question.bits, fractions=question.fractions, epsilon=epsilon)
     n = algorithm.sample_size(alpha=question.alpha, beta=question.beta)
@@ -177,14 +177,14 @@ def inverse_sensitivity(question: Question) -> Offer:
 
 
 def inverse_sensitivity_floor(question: Question) -> float:
-    """m d ln 2 ranks at the rate of epsilon/2, times the largest of f and 1 - f, are the larger part of it."""
+    """The larger part of its n: m d ln 2 ranks at the rate of epsilon/2, times the largest of all f and 1 - f."""
     epsilon, _ = question.step()
     farthest = max(max(f, 1 - f) for f in question.fractions)
     return 2 * len(question.fractions) * question.bits * math.log(2.0) * farthest / (epsilon * question.alpha)
 
 
 def approximate(question: Question) -> Offer:
-    """By its own worst case; its levels compose where there is a delta."""
+    """Approximate quantiles, by their own worst case; the levels compose better where there is a delta."""
     epsilon, delta = question.step()
     if question.bits > MOST_BITS:
         raise UnavailableError(f"takes at most {MOST_BITS} bits")
@@ -194,7 +194,7 @@ def approximate(question: Question) -> Offer:
 
 
 def approximate_floor(question: Question) -> float:
-    """The first answer pays d ln 2 at a rate of epsilon / L at most, or at what L levels may spend together with a delta."""
+    """The n that the first answer requires: d ln 2 at a rate of at most epsilon / L, or at what L levels may spend with a delta."""
     epsilon, delta = question.step()
     levels = len(question.fractions).bit_length()
     rate = exponential_rate(epsilon, delta, ranges=levels, squares=levels)
@@ -202,7 +202,7 @@ def approximate_floor(question: Question) -> float:
 
 
 def rank_exponential(question: Question) -> Offer:
-    """By its own worst case."""
+    """The exponential mechanism on ranks, by its own worst case."""
     epsilon, delta = question.step()
     if delta < LEAST_DELTA:
         raise UnavailableError("needs a delta above 0, without which permute_and_flip is better")
@@ -214,9 +214,9 @@ def rank_exponential(question: Question) -> Offer:
 
 
 def tree(question: Question) -> Offer:
-    """By its own worst case: fractions cost next to nothing."""
+    """The tree, by its own worst case: fractions cost next to nothing."""
     epsilon, _ = question.step()
-    # Of fewer levels each may spend more, but has more children.
+    # If there are fewer levels, each may spend more, but has more children.
     widths = [width for width in range(1, WIDEST + 1) if epsilon >= SMALLEST_RATE * -(-question.bits // width)]
     if not widths:
         raise UnavailableError(f"needs an epsilon of {SMALLEST_RATE} for each level")
@@ -231,12 +231,12 @@ def tree(question: Question) -> Offer:
 
 @dataclasses.dataclass(frozen=True)
 class _Slices:
-    """Noisy slices as far as plans look at them.
+    """Noisy slices as plans see them.
 
     Attributes:
-      question: theirs, of which epsilon and delta are those of a step.
-      own: what the solver may take of delta.
-      narrow: what narrow gaps may take of the rest, and of beta.
+      question: the question, with the epsilon and delta of a step.
+      own: the part of delta that the solver may take.
+      narrow: the part of the rest, and of beta, that narrow gaps may take.
     """
 
     question: Question
@@ -259,11 +259,11 @@ class _Slices:
 
     @property
     def share(self) -> float:
-        """Of beta, for runs, ranks and the count each."""
+        """The share of beta for each of the runs, the ranks and the count."""
         return (self.question.beta - self.narrow) / 3
 
     def solver(self, epsilon: float, *, roughly: bool = True) -> tuple[interior_points.Solver, int]:
-        """(the best one, m); roughly: without TreeLog's plan, which takes milliseconds."""
+        """(the best solver, m); `roughly` is without TreeLog's plan, which takes milliseconds."""
         # Two slices may differ by a replaced point.
         own = self.own / (1 + math.exp(min(epsilon, 700.0))) * (1 - 2.0**-40)
         steps = 1 if roughly or own == 0.0 else None
@@ -272,11 +272,11 @@ class _Slices:
 
     @property
     def gap(self) -> float:
-        """The least distance of two fractions, which are rounded; infinite for one."""
+        """The least distance between two fractions, allowing for their rounding; infinite for a single fraction."""
         return min(np.diff(self.question.fractions), default=math.inf) - 2.0**-31
 
     def _costs(self) -> list[tuple[Any, float]]:
-        """(the roots of what 2e, r and s divide, by what their sum is divided): of errors, and of distances if there are any."""
+        """(the roots of what 2e, r and s divide, what their sum is divided by): for errors, and for distances if there are any."""
         epsilon = self.question.epsilon / 4
         slices = epsilon * self.solver(epsilon)[1]
         drift, miscount = noise_errors(self.count, self.share)
@@ -287,7 +287,7 @@ class _Slices:
         return [near, (np.sqrt([4 * slices, room, miscount * self.gap]), self.gap)]
 
     def floor(self) -> float:
-        """About the n of the best splits for either: by Cauchy's inequality, the square of the sum of the roots."""
+        """About the n of the best split for each: by Cauchy's inequality, from the square of the sum of the roots."""
         return max(roots.sum() ** 2 / (self.question.epsilon * divisor) for roots, divisor in self._costs())
 
     def splits(self) -> list[tuple[float, float, float]]:
@@ -297,19 +297,19 @@ class _Slices:
         return [tuple((self.question.epsilon * (1 - 2.0**-40) * way / way.sum()).tolist()) for way in ways]
 
     def needs(self, m: int, ranks: float, count: float) -> float:
-        """Points."""
+        """The number of points that are needed."""
         spacing = least_spacing(m, self.count, ranks, self.narrow)
         drift, miscount = noise_errors(self.count, self.share)
         return points_needed(m, drift / ranks, miscount / count, spacing, self.gap, self.question.alpha)
 
     def offer(self, both: float, ranks: float, count: float) -> Offer:
-        """With 2e, r and s, of which the slices pay for being met twice."""
+        """The offer with 2e, r and s; the 2e of the slices also pays for slices that are met twice."""
         least = self.solver(both / 2)[1]
-        met_twice = math.log1p(1 / (2 * least + 1))  # less at the larger m that a smaller e asks for
+        met_twice = math.log1p(1 / (2 * least + 1))  # less at the larger m that a smaller e requires
         if met_twice >= both / 2:
             raise UnavailableError("an epsilon so large leaves slices of a few points, each of which may be met twice")
         solver, m = self.solver((both - met_twice) / 2, roughly=False)
-        m = max(m, least)  # TreeLog's plan may ask for less than was reckoned with
+        m = max(m, least)  # TreeLog's plan may require less than was assumed
         n = self.needs(m, ranks, count)
         given: dict[str, Any] = {"fractions": self.question.fractions, "m": m, "delta": self.narrow}
         given |= {"rank_epsilon": ranks, "count_epsilon": count, "allow_unproved": True}
@@ -318,7 +318,7 @@ class _Slices:
 
 
 def noisy_slices(question: Question) -> Offer:
-    """By its own worst case: with a pure solver, or one that shares delta with the gaps, which is planned for one split."""
+    """Noisy slices, by their own worst case: with a pure solver, or one that shares delta with the gaps, planned for one split only."""
     slices = _Slices.of(question)
     best = min((slices.offer(*split) for split in slices.splits()), key=lambda offer: offer.n)
     slices = _Slices.of(question, OWN)
@@ -333,7 +333,7 @@ def noisy_slices(question: Question) -> Offer:
 
 
 def noisy_slices_floor(question: Question) -> float:
-    """Somewhat less than what the best split asks for."""
+    """Somewhat less than the n of the best split."""
     try:
         return _FEWER * min(_Slices.of(question, share).floor() for share in (0.0, OWN))
     except UnavailableError:

@@ -1,9 +1,9 @@
-"""Axis-aligned rectangles in D dimensions: population error at most alpha, but with probability beta, whatever distribution and rectangle.
+"""Axis-aligned rectangles in D dimensions: population error at most alpha except with probability beta, for any distribution and rectangle.
 
-By slices (CLNSS §1.3.4), with the best solver of the interior point problem and by three of its accountants: basic and optimal
-composition of public slices, and Reorder-Slice-Compute by the numerical accountant (as printed it has never won). The split between
-noise and computes of the last is not searched for, as `accounting.slicing.split` does: at the ratio 1/4 n is within a few percent of
-the best. And by Kearns's learner on sanitized axes (BNS §3.5). All by the theorems in their modules.
+One way is by slices (CLNSS §1.3.4), with the best solver of the interior point problem and three accountants: basic and optimal
+composition of public slices, and Reorder-Slice-Compute by the numerical accountant (as printed it has never won). The split of the last
+between noise and computes is not searched for, as `accounting.slicing.split` would do: at the ratio 1/4 n is within a few percent of the
+best. Another way is Kearns's learner on sanitized axes (BNS §3.5). All use the theorems in their modules.
 """
 
 import dataclasses
@@ -25,7 +25,8 @@ from dpjax.optimizers.quantiles.recursive import RecursiveQuantiles
 from dpjax.sanitizers import cdf
 
 RATIO = -2.0  # log2 of the noise's rate over the computes' epsilon: n is flat around it
-# Where its search begins: scale/epsilon sqrt(ln(1/delta)) at 64 dimensions, by epsilon and ln(1/delta). More dimensions change nothing.
+# Where the search for the scale begins: scale/epsilon sqrt(ln(1/delta)) at 64 dimensions, by epsilon and ln(1/delta). More dimensions
+# change nothing.
 _EPSILONS, _LOGS = (0.05, 0.3, 1.0, 4.0, 8.0), (9.21, 13.8, 23.0)
 _SCALES = (
     (0.595, 0.378, 0.235),
@@ -43,7 +44,7 @@ def _entries(plan: rectangles.Plan) -> int:
 
 
 def _slices(plan_for: Callable[[Question], Planned]) -> Callable[[Question], Offer]:
-    """Plans do not depend on alpha: they are kept while it is searched for."""
+    """The offers of a way of planning; plans do not depend on alpha and are cached while it is searched for."""
     kept = functools.lru_cache(256)(plan_for)
 
     def offer(question: Question) -> Offer:
@@ -59,7 +60,7 @@ def _slices(plan_for: Callable[[Question], Planned]) -> Callable[[Question], Off
 
 
 def _examples(need: int, beta: float, alpha: float) -> int:
-    """The least n with P[Bin(n, alpha) < need] <= beta, as `Rectangles.sample_size` has it."""
+    """The least n with P[Bin(n, alpha) < need] <= beta, as in `Rectangles.sample_size`."""
     from scipy.special import betaincc
 
     return bisection.least_int(lambda n: float(betaincc(need, n - need + 1, alpha)) <= beta, need)
@@ -74,7 +75,7 @@ def _planned(accountant: str, question: Question, budget: planning.Budget, own: 
 
 
 def basic(question: Question) -> Planned:
-    """epsilon/(2D + 1) for each of 2D slices, of which D differ by a replacement and one by an insertion, and for the count."""
+    """Basic composition: epsilon/(2D + 1) for each of 2D slices (D differ by a replacement and one by an insertion) and for the count."""
     epsilon, delta = question.step()
     axes = question.dimensions
     each = epsilon / (2 * axes + 1) * (1 - 2.0**-40)
@@ -86,7 +87,7 @@ def basic(question: Question) -> Planned:
 
 
 def optimal(question: Question) -> Planned:
-    """About the largest computes that optimal composition allows; pure solvers."""
+    """About the largest budgets for computes that optimal composition allows; pure solvers."""
     question.approximate()
     total = planning.kept(*question.step())
     axes = question.dimensions

@@ -1,24 +1,24 @@
-"""Proper learners of thresholds: population error at most alpha, but with probability beta, whatever the distribution and the threshold.
+"""Proper learners of thresholds: population error at most alpha except with probability beta, for any distribution and threshold.
 
-All candidates are compared by one statement, which spares the constants of uniform convergence. **If a proper learner errs on at most k
-examples of any realizable sample of n but with probability b, then its population error exceeds alpha with probability at most
+All candidates are compared by one statement, which avoids the constants of uniform convergence. **If a proper learner errs on at most k
+examples of any realizable sample of n except with probability b, then its population error exceeds alpha with probability at most
 b + 2 P[Bin(n, alpha) <= k]**: let l be the greatest threshold with mass above alpha in [l, t), t the target. A hypothesis j < t with
-error above alpha is l at most and errs on all examples in [l, t), which are Bin(n, p), p > alpha; likewise above t.
+error above alpha is at most l and errs on all examples in [l, t), whose number is Bin(n, p), p > alpha; likewise above t.
 
 | learner | k |
 |---|---|
-| `exponential` | (2/epsilon) (d ln 2 + ln((1 - b)/b)): one threshold at least errs nowhere, 2^d others weigh e^(-epsilon k/2) |
+| `exponential` | (2/epsilon) (d ln 2 + ln((1 - b)/b)): at least one threshold errs nowhere, 2^d others weigh e^(-epsilon k/2) |
 | `binary_search` | (2/e0) ln((d + 1)/(2 b)), as `bounds.binary_search_thresholds` derives it |
 | `length_search`, `power_search` | `bounds.interval_search` |
 | `rec_concave` | `bounds.rec_concave_error`, with alpha = 2 k/n |
 | `amplified` | the optimiser's `error`, with alpha = 2 k/n |
-| `interior` | m - 1 for 2m points to the best solver of the interior point problem |
+| `interior` | m - 1, if the best solver of the interior point problem gets 2m points |
 
 The exponential mechanism has a second bound, over data and coins at once: each of at most 2^d thresholds of error above alpha weighs on
 average at most (1 - alpha (1 - e^(-epsilon/2)))^n of what the target does (`bounds.exponential_points` has the derivation), so that
-2^d (1 - alpha (1 - e^(-epsilon/2)))^n <= beta suffices. The lesser n counts.
+2^d (1 - alpha (1 - e^(-epsilon/2)))^n <= beta suffices. The smaller n counts.
 
-b is half of beta; for `exponential` and for `interior` with a pure solver the best of a few shares.
+b is half of beta; for `exponential`, and for `interior` with a pure solver, it is the best of a few shares.
 """
 
 import math
@@ -37,7 +37,7 @@ from dpjax.learners.thresholds import intervals
 from dpjax.optimizers import quasi_concave
 
 _HAIR = 1 + 1e-9
-SHARES = (0.5, 0.1, 0.3, 0.7, 0.9)  # of beta, for the mechanism; the rest is the sample's
+SHARES = (0.5, 0.1, 0.3, 0.7, 0.9)  # of beta for the mechanism; the rest is for the sample
 
 
 def population(errors: float, alpha: float, beta: float) -> int:
@@ -58,7 +58,7 @@ def population(errors: float, alpha: float, beta: float) -> int:
 
 
 def exponential(question: Question) -> Offer:
-    """The lesser of two bounds."""
+    """The exponential mechanism, by the smaller of two bounds."""
     question.public_size()
     bits, alpha, beta, epsilon = question.bits, question.alpha, question.beta, question.epsilon
     log_others = bits * math.log(2.0)
@@ -72,7 +72,7 @@ def exponential(question: Question) -> Offer:
 
 
 def binary_search(question: Question) -> Offer:
-    """With delta, where there is one: the comparisons then cost their square root."""
+    """The noisy binary search, with delta if there is one: k comparisons then cost about sqrt(k)."""
     question.public_size()
     given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
     steps = question.bits + 1
@@ -85,7 +85,7 @@ def binary_search(question: Question) -> Offer:
 
 
 def _by_alpha(question: Question, name: str, errors: float, make: Callable[[float], Any], share: float = 2.0) -> Offer:
-    """An offer of a learner that is told alpha = share k/n."""
+    """An offer of a learner that is made for alpha = share k/n."""
     n = population(errors, question.alpha, question.beta / 2)
 
     def made(n: int) -> Any:
@@ -126,7 +126,7 @@ def _search(factory: Callable[..., Any], name: str) -> Callable[[Question], Offe
 
 
 def rec_concave(question: Question) -> Offer:
-    """The best number of levels."""
+    """RecConcave with the best number of levels."""
     question.public_size()
     question.approximate()
     given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
@@ -144,7 +144,7 @@ def rec_concave(question: Question) -> Offer:
 
 
 def amplified(question: Question) -> Offer:
-    """With margins for its share of beta."""
+    """The amplified optimiser, with margins for its share of beta."""
     question.public_size()
     question.approximate()
     given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
@@ -157,7 +157,7 @@ def amplified(question: Question) -> Offer:
 
 
 def by_interior_points(question: Question, planned: bool = True) -> Offer:
-    """At distance 2 under ADD_OR_REMOVE_ONE, at distance 4 under REPLACE_ONE. For `planned` see `interior_points.best`."""
+    """The learner by interior points: distance 2 under ADD_OR_REMOVE_ONE, 4 under REPLACE_ONE; for `planned` see `interior_points.best`."""
     if question.bits + 1 > wide.MAX_BITS:
         raise UnavailableError(f"needs a bit more, of {wide.MAX_BITS}")
     distance = 2 if question.relation == ADD_OR_REMOVE_ONE else 4
@@ -179,7 +179,7 @@ def by_interior_points(question: Question, planned: bool = True) -> Offer:
 
 
 def by_interior_points_floor(question: Question) -> float:
-    """With a floor of what TreeLog's plan takes."""
+    """The n of `by_interior_points` with a floor for TreeLog's plan."""
     try:
         return float(by_interior_points(question, planned=False).n)
     except UnavailableError:

@@ -1,21 +1,22 @@
 """Labels that are not those of a concept (MULTI Definitions 5, 15): exact errors, and the best of the class.
 
-A learner is then judged by its excess, error(h) - min over c in C of error(c), which `dpjax.data.pac` and `dpjax.least_n` take everywhere
-(on labels of the class it is the error). Two ways to make such laws, for k concepts, too (mixtures of points, thresholds, parities and
-rectangles):
+A learner is then judged by its excess, error(h) - min over c in C of error(c), which `dpjax.data.pac` and `dpjax.least_n` always use
+(for labels of the class it is the error). There are two ways to build such laws, also for k concepts (mixtures of points, thresholds,
+parities and rectangles):
 
 | | the label of x | error of h | best concept |
 |---|---|---|---|
-| `noisy(law, flip=e)` | the target's, flipped with probability e <= 1/2, one by one | e + (1 - 2e) error_law(h) | the target, e |
+| `noisy(law, flip=e)` | the target's, flipped independently with probability e <= 1/2 | e + (1 - 2e) error_law(h) | the target, e |
 | `mixed(laws, weights=w)` | that of the i-th law's target with probability w_i | sum_i w_i error_i(h) | found as below |
 
 *The best concept of a mixture* of laws that share their points.
 - Thresholds: sum_i w_i D[between h and t_i] is least at a weighted median of the t_i, so at a target.
-- Points: a c_x that is no target errs D(x) more than all-zero, so at a target or all-zero (which BNS Remark 3.3 adds to the class).
-- Uniform parities: all but the targets err on half, so at a target.
-- Rectangles: sum_i w_i D[h xor t_i] is a constant plus the integral over h of 1 - 2 sum_i w_i [x in t_i], which jumps down along an axis
-  only at lows of targets and up only after highs. Moving one face of h at a time, some best h has all its faces among those of the
-  targets: at most m^(2D) boxes, and the empty one.
+- Points: a c_x that is not a target has error D(x) more than all-zero, so the best is a target or all-zero (which BNS Remark 3.3 adds to
+  the class).
+- Uniform parities: all but the targets err on half of the points, so the best is a target.
+- Rectangles: sum_i w_i D[h xor t_i] is a constant plus the integral over h of 1 - 2 sum_i w_i [x in t_i], which along an axis jumps down
+  only at lows of targets and up only after highs. Moving one face of h at a time shows that some best h has all its faces among those of
+  the targets: there are at most m^(2D) such boxes, and the empty one.
 
     >>> import jax
     >>> from dpjax.concepts import thresholds
@@ -51,14 +52,14 @@ from dpjax.data.sample import Sample
 from dpjax.domains import wide
 from dpjax.domains.events import Near, PointSet
 
-MOST_BOXES = 2**14  # among which the best rectangle is looked for
+MOST_BOXES = 2**14  # the most boxes among which the best rectangle is searched for
 
 
 class Agnostic(Distribution):
-    """What both ways share."""
+    """What both kinds of laws share."""
 
     def best(self) -> Float[Array, "*k"]:
-        """The least error of a concept of the class; of k label columns one each."""
+        """The least error of a concept of the class; for k label columns, one for each."""
         raise NotImplementedError
 
     def excess(self, hypothesis: Any) -> Float[Array, ""]:
@@ -109,7 +110,7 @@ class Noisy(Agnostic):
         return jnp.asarray(self.flip, float)
 
     def excess(self, hypothesis: Any) -> Float[Array, ""]:
-        """(1 - 2 flip) D[hypothesis and target differ], without a difference."""
+        """(1 - 2 flip) D[hypothesis and target differ], computed without a subtraction of errors."""
         return (1 - 2 * self.flip) * self.base.error(hypothesis)
 
     def excesses(self, hypotheses: Any) -> Float[Array, "k"]:
@@ -117,7 +118,7 @@ class Noisy(Agnostic):
         return (1 - 2 * self.flip) * self.base.errors(hypotheses)
 
     def within_excess(self, alpha: Float[ArrayLike, ""]) -> Any:
-        """What errs on at most alpha / (1 - 2 flip) of the base; everything at flip = 1/2."""
+        """The event of an error of at most alpha / (1 - 2 flip) under `base`; everything at flip = 1/2."""
         left = 1 - 2 * jnp.asarray(self.flip, float)
         share = jnp.asarray(arguments.real("alpha", alpha, at_least=0.0), float) / jnp.maximum(left, 1e-30)
         return self.base.within(jnp.where(left > 0, jnp.minimum(share, 1.0), 1.0))
@@ -128,9 +129,9 @@ class Mixed(Agnostic):
     """Every example labelled by one of several laws' targets; build it by `mixed`.
 
     Attributes:
-      laws: with the same points; the i-th one labels with probability weights[i].
-      candidates: hypotheses among which the best of the class is, stacked; of k label columns k hypotheses each.
-      units: weights in units of 2^-32, summed up to each law.
+      laws: distributions with the same points; the i-th one labels with probability weights[i].
+      candidates: hypotheses that include the best of the class, stacked; for k label columns, k hypotheses each.
+      units: cumulative weights in units of 2^-32.
     """
 
     laws: tuple[Any, ...]
@@ -139,7 +140,7 @@ class Mixed(Agnostic):
 
     @property
     def weights(self) -> Float[Array, "laws"]:
-        """Multiples of 2^-32; the last sum, 2^32, is 0 in 32 bits: differences still come out right."""
+        """The weights, multiples of 2^-32; the last cumulative one, 2^32, is 0 in 32 bits, but differences still come out right."""
         return jnp.diff(self.units, prepend=jnp.zeros(1, jnp.uint32)).astype(float) * 2.0**-32
 
     def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Any:
@@ -151,7 +152,7 @@ class Mixed(Agnostic):
         return _relabelled(drawn[0], jax.vmap(lambda i, y: y[i], in_axes=(0, 1))(which, labels))
 
     def _mean(self, values: Float[Array, "laws *k"]) -> Float[Array, "*k"]:
-        # By default some devices multiply numbers of eleven bits.
+        # By default some devices multiply with a precision of eleven bits.
         return jnp.dot(self.weights, values, precision=lax.Precision.HIGHEST)
 
     def error(self, hypothesis: Any) -> Float[Array, ""]:
@@ -181,7 +182,7 @@ class Mixed(Agnostic):
 
 
 def _relabelled(data: Any, y: Array) -> Any:
-    """The same examples with other labels, and nothing promised of them."""
+    """The same examples with other labels, about which nothing is promised."""
     if isinstance(data, MultiSample):
         return MultiSample(x=data.x, y=y, n_valid=data.n_valid, k=data.k)
     if isinstance(data, Examples | Assignments):
@@ -191,12 +192,12 @@ def _relabelled(data: Any, y: Array) -> Any:
 
 @jax.jit
 def _point_set(law: Mixed, alpha: Array) -> PointSet:
-    """Heavy points and targets by name, and one point for all others."""
+    """Heavy points and targets by name, and one point that stands for all others."""
     targets = law.candidates
     heavy = wide.resize(law.laws[0].heavy.points, law.laws[0].limbs)
 
     def one(column: Any) -> PointSet:
-        """Of one label, given the targets' indices into it."""
+        """The points named for one label, given its candidates; which are good is decided below."""
         named = jnp.concatenate([heavy, column.position])
         where = jnp.concatenate([jnp.ones(heavy.shape[0], bool), ~column.zero])
         earlier = jnp.tril(wide.equal(named[:, None], named[None]) & where[None], -1)
@@ -231,7 +232,7 @@ def _point_set(law: Mixed, alpha: Array) -> PointSet:
 
 @jax.jit
 def _interval(law: Mixed, alpha: Array) -> tuple[Array, Array]:
-    """The excess falls up to the best threshold and rises from it on, in steps right after the points."""
+    """(low, high): the excess falls up to the best threshold and rises beyond it, in steps right after the points."""
     first = law.laws[0]
     many = _several(first)
     masses = first.base if many else first
@@ -257,7 +258,7 @@ def _interval(law: Mixed, alpha: Array) -> tuple[Array, Array]:
 
 @jax.jit
 def _uniform_interval(law: Mixed, base: thresholds.Uniform, alpha: Array) -> tuple[Array, Array]:
-    """The same on uniform points, which are too many to look at: from a best threshold on to either side by halving."""
+    """The same on uniform points, which are too many to go through: by bisection on either side of a best threshold."""
     many = _several(law.laws[0])
     excess = law.excesses if many else law.excess
     errors = jax.vmap(law.errors if many else law.error)(law.candidates)
@@ -283,29 +284,29 @@ def _uniform_interval(law: Mixed, base: thresholds.Uniform, alpha: Array) -> tup
 
 
 def _several(law: Any) -> bool:
-    """Whether it labels k columns."""
+    """Whether the law labels k columns."""
     if isinstance(law, points.PointDistribution):
         return bool(law.targets.zero.ndim)
     return isinstance(law, thresholds.Several | parities.UniformParities)
 
 
 def noisy(law: Distribution, *, flip: Any) -> Noisy:
-    """Label noise: each label flipped independently.
+    """Label noise: each label is flipped independently.
 
     Args:
-      law: of labels of a concept, or of k.
-      flip: in [0, 1/2]; may be traced. Drawn to within 2^-32.
+      law: a distribution with the labels of one concept, or of k.
+      flip: the probability, in [0, 1/2], realised to within 2^-32; may be traced.
 
     Raises:
-      TypeError, ValueError: no such law, or flip out of range.
+      TypeError, ValueError: a law of another kind, or flip out of range.
     """
     if not isinstance(law, Distribution) or isinstance(law, Agnostic):
         raise TypeError(f"law must be a distribution with labels of a concept, of dpjax.concepts, got {law!r}")
     return Noisy(base=law, flip=arguments.real("flip", flip, at_least=0.0, at_most=0.5))
 
 
-# What differs between laws with the same points.
-_MOST_WEIGHT = 2.0**960  # whose sums are numbers of float64
+# `_TARGETS`: the fields that differ between laws with the same points.
+_MOST_WEIGHT = 2.0**960  # sums of such weights are still finite in float64
 _TARGETS = {
     thresholds.Uniform: ("target",),
     thresholds.PointMasses: ("target",),
@@ -318,15 +319,15 @@ _TARGETS = {
 
 
 def mixed(laws: Sequence[Distribution], *, weights: Sequence[float]) -> Mixed:
-    """Labels outside the class: each example has those of one of several targets.
+    """Labels outside the class: each example is labelled by one of several targets, drawn at random.
 
     Args:
-      laws: at least two, with the same points and other targets: of `thresholds.uniform`, `.point_masses`, `.several`,
+      laws: at least two, with the same points and different targets: from `thresholds.uniform`, `.point_masses`, `.several`,
         `points.point_masses`, `.uniform`, `parities.uniform`, `.uniform_single`, or `rectangles.uniform`.
-      weights: > 0, one a law; normalised, then rounded to multiples of 2^-32.
+      weights: > 0, one for each law; normalised, then rounded to multiples of 2^-32.
 
     Raises:
-      TypeError, ValueError: other laws, points that differ, weights out of range, too many rectangles to look for the best one.
+      TypeError, ValueError: other laws, points that differ, weights out of range, or too many rectangles to search for the best one.
     """
     laws = tuple(arguments.several("laws", laws))
     if len(laws) < 2 or type(laws[0]) not in _TARGETS:
@@ -350,7 +351,7 @@ def mixed(laws: Sequence[Distribution], *, weights: Sequence[float]) -> Mixed:
 
 
 def _same_points(one: Any, other: Any) -> bool:
-    """Whether both are equal but for what their targets say."""
+    """Whether both laws are equal except in the fields of their targets."""
     moving = _TARGETS[type(one)]
     fields = [name for name in vars(one) if name not in moving]
     both: list[Any] = [jax.tree.flatten([getattr(law, name) for name in fields]) for law in (one, other)]
@@ -360,7 +361,7 @@ def _same_points(one: Any, other: Any) -> bool:
 
 
 def _candidates(laws: Sequence[Any]) -> Any:
-    """Hypotheses among which a best concept is; see the module."""
+    """Hypotheses that include a best concept; see the module."""
     targets = [getattr(law, _TARGETS[type(law)][0]) for law in laws]
     if isinstance(laws[0], points.PointDistribution):
         targets.append(points.Point(position=targets[0].position, zero=jnp.ones_like(targets[0].zero)))

@@ -1,9 +1,9 @@
 """Combs: hard datasets for the interior point problem, and the only ones that fit domains of 2^(2^20) points.
 
 A comb is a multiset of points 0^k 1^(bits - k), k leading zeros and then ones. Its trie is a path with one leaf hanging from each
-node, so the levels of TreeLog's path are the k themselves and can be given any law: that is as hard for it as data can be. And all of
-it with large k lies in a tiny part of the domain: as hard as can be for mechanisms that pay for the domain's size. A point is one
-number k, however long it is.
+node, so the levels of TreeLog's path are the numbers k themselves and can be given any law: no data are harder for TreeLog. And all
+points with large k lie in a tiny part of the domain: no data are harder for mechanisms that pay for the domain's size. A point is
+stored as the one number k, however long it is.
 """
 
 import jax
@@ -15,13 +15,13 @@ from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.trie import Trie
 
-# How k is drawn: two values at the very end of the domain (the points 0 and 1) or in the middle of the levels; all levels alike;
+# How k is drawn: two values at the very end of the domain (the points 0 and 1) or in the middle of the levels; uniformly over all levels;
 # log-uniformly, from either end; all at one level.
 FAMILIES = ("0 and 1", "middle", "every level", "first levels", "last levels", "one point")
 
 
 def zeros(key: Array, rows: int, n: Int[Array, ""], bits: Int[Array, ""], family: Int[Array, ""]) -> Int[Array, "rows"]:
-    """k for each of n points, falling, so that the points are in order; 0 behind them.
+    """k for each of n points, in decreasing order, so that the points increase; 0 in the rows behind them.
 
     Args:
       key: PRNG key.
@@ -61,7 +61,7 @@ def points(k: Int[Array, "rows"], n: Int[Array, ""], bits: Int[Array, ""], limbs
 
 @frozen
 class Comb(Trie):
-    """The trie of a comb whose points have k leading zeros, falling."""
+    """The trie of a comb; `k` holds the points' numbers of leading zeros, in decreasing order."""
 
     k: Int[Array, "rows"]
     n_valid: Int[Array, ""]

@@ -20,15 +20,15 @@ MOST_VARIABLES = 2**24
 
 
 def holds(literal: Int[Array, ""], x: UInt32[Array, "words d"]) -> UInt32[Array, "words"]:
-    """Where a literal is true, packed."""
+    """On which examples a literal is true, packed."""
     return x[:, literal // 2] ^ -(literal % 2).astype(jnp.uint32)
 
 
 def label(literals: Int[Array, "m"], x: UInt32[Array, "words d"], *, disjunction: bool) -> UInt32[Array, "words"]:
-    """c(x) of packed examples: all literals are true, or one at least.
+    """c(x) of packed examples: whether all literals are true, or for a disjunction whether at least one is.
 
     Raises:
-      ValueError: a known literal of no variable.
+      ValueError: a known literal that belongs to no variable.
     """
     Literals(literals=literals, disjunction=disjunction).of_variables(x.shape[1])
     # A disjunction is the negation of the conjunction of all negated literals.
@@ -46,7 +46,7 @@ class Literals:
 
     Attributes:
       literals: 2v for the variable v, 2v + 1 for its negation.
-      disjunction: whether it is one (static).
+      disjunction: whether it is a disjunction (static).
 
     >>> Literals(literals=jnp.array([0, 5, 5], jnp.int32), disjunction=False)
     Literals(v0 and not v2)
@@ -64,14 +64,14 @@ class Literals:
         return f"Literals({(' or ' if self.disjunction else ' and ').join(names)})"
 
     def of_variables(self, variables: int) -> "Literals":
-        """Itself; ValueError for a known literal of no such variable."""
+        """Itself; ValueError for a known literal that belongs to none of that many variables."""
         if not arguments.is_traced(self.literals):
             for one in np.ravel(self.literals).tolist():
                 arguments.integer("literals", one, at_least=0, at_most=2 * variables - 1)
         return self
 
     def predict(self, data: Assignments) -> Bool[Array, "rows"]:
-        """Its label of every row."""
+        """The hypothesis's label of every row."""
         self.of_variables(data.x.shape[1])
         return bits.unpack(label(self.literals, data.x, disjunction=self.disjunction), data.rows)
 
@@ -82,9 +82,9 @@ class Product(Distribution):
 
     Attributes:
       odds: variable v is 1 with probability odds[v] 2^-32, exactly.
-      target: its literals.
-      disjunction: whether the target is one (static).
-      digits: of the odds, the others are 0 (static).
+      target: the literals of the target.
+      disjunction: whether the target is a disjunction (static).
+      digits: how many leading binary digits of the odds matter, the others being 0 (static).
     """
 
     odds: UInt32[Array, "d"]
@@ -99,12 +99,12 @@ class Product(Distribution):
         return Assignments(x=x, y=label(self.target, x, disjunction=self.disjunction), n_valid=n)
 
     def error(self, hypothesis: Literals) -> Float[Array, ""]:
-        """P[h(x) differs from the target]: for conjunctions P[h, not c] + P[c, not h], right to a few roundings however small.
+        """P[h(x) differs from the target]: for conjunctions P[h, not c] + P[c, not h], accurate to a few roundings however small.
 
-        A disjunction differs from another where the conjunctions of their negated literals do.
+        Two disjunctions differ where the conjunctions of their negated literals do.
         """
         arguments.instance("hypothesis", hypothesis, Literals)
-        if jnp.ndim(hypothesis.literals) != 1:  # of a batch all literals would be one conjunction
+        if jnp.ndim(hypothesis.literals) != 1:  # all literals of a batch would be taken for one conjunction
             raise ValueError(f"hypothesis must be one row of literals, got shape {jnp.shape(hypothesis.literals)}")
         return self._error(hypothesis.of_variables(self.odds.shape[0]))
 
@@ -116,7 +116,7 @@ class Product(Distribution):
         )
         odds = jnp.stack([self.odds, -self.odds])  # of 1 and of 0
         share = odds.astype(float) * 2.0**-32
-        # What is nearly 1 has its digits in the logarithm, as those of the other value.
+        # A probability near 1 keeps its digits in its logarithm, which comes from that of the other value.
         large = odds > np.uint32(2**31)
         small, log_large = jnp.where(large, 1.0, share), jnp.where(large, jnp.log1p(-share[::-1]), 0.0)
         differ = _alone(mine, target, small, log_large) + _alone(target, mine, small, log_large)
@@ -133,10 +133,10 @@ def _needs(literals: Int[Array, "m"], variables: int) -> Bool[Array, "2 d"]:
 def _alone(
     holds: Bool[Array, "2 d"], fails: Bool[Array, "2 d"], small: Float[Array, "2 d"], log_large: Float[Array, "2 d"]
 ) -> Float[Array, ""]:
-    """P[the one conjunction holds and the other fails]: that it holds times that something else that the other needs is not so."""
+    """P[the one conjunction holds and the other fails]: P[it holds] times P[something else that the other needs is not so]."""
 
     def all_so(needs: Array) -> tuple[Array, Array]:
-        """P[all of them], and P[not]: of a product of small ones, or by logarithms."""
+        """(P[all of them], P[not]), by a product of small probabilities and by logarithms of large ones."""
         few, log_most = jnp.prod(jnp.where(needs, small, 1.0)), jnp.sum(jnp.where(needs, log_large, 0.0))
         so = few * jnp.exp(log_most)
         return so, jnp.where(so <= 0.5, 1.0 - so, -jnp.expm1(jnp.log(few) + log_most))
@@ -158,7 +158,7 @@ def product(*, bits: int, target: Sequence[int], p: Any = 0.5, disjunction: bool
       disjunction: whether the target is the disjunction of its literals.
 
     Raises:
-      TypeError, ValueError: an argument out of range, a literal of no variable.
+      TypeError, ValueError: an argument out of range, or a literal that belongs to no variable.
 
     >>> law = product(bits=100, target=[0, 7], p=0.5)
     >>> law.sample(jax.random.key(0), 64, 50)

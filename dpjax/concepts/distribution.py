@@ -15,7 +15,7 @@ from dpjax.domains.events import Near
 
 
 def of_tolerance(within: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """An event by an error alpha that is at least 0; TypeError or ValueError for a known alpha that is none."""
+    """The method `within` with its alpha checked: TypeError or ValueError for a known alpha that is not a number >= 0."""
 
     @functools.wraps(within)
     def checked(self: Any, alpha: Any) -> Any:
@@ -25,7 +25,7 @@ def of_tolerance(within: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
 
 def of_hypothesis(error: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The error of one wide integer, as wide as `target`, compiled; of another shape it would be broadcast, or cut."""
+    """The method `error`, compiled, for one wide integer of the target's shape, checked: another shape would be broadcast, or cut."""
     compiled = jax.jit(error)
 
     @functools.wraps(error)
@@ -36,7 +36,7 @@ def of_hypothesis(error: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
 
 def of_hypotheses(errors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The errors of as many wide integers as there are `targets`, likewise."""
+    """The method `errors`, likewise, for as many wide integers as there are `targets`."""
     compiled = jax.jit(errors)
 
     @functools.wraps(errors)
@@ -53,8 +53,8 @@ def of_hypotheses(errors: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any
 class Distribution:
     """A law of labelled examples that knows what labels them; see the concept classes.
 
-    A distribution tells `error(hypothesis)`, or `errors(hypotheses)` of k, exactly. Where labels are those of a concept of the class, as in
-    all of them but those of `concepts.agnostic`, the best concept errs nowhere and `excess` is the error.
+    A distribution computes `error(hypothesis)`, or `errors(hypotheses)` of k hypotheses, exactly. Where a concept of the class gives the
+    labels, as in all distributions except those of `concepts.agnostic`, the best concept errs nowhere and `excess` is the error.
     """
 
     def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Any:
@@ -62,11 +62,11 @@ class Distribution:
         raise NotImplementedError
 
     def in_order_drawn(self, key: Array, capacity: int, n: Int[Array, ""]) -> Any:
-        """`draw` for distributions that draw in increasing order, independently row by row instead."""
+        """As `draw`, but row by row, independently, also for distributions whose `draw` gives the examples in increasing order."""
         return self.draw(key, capacity, n)
 
     def excess(self, hypothesis: Any) -> Float[Array, ""]:
-        """Its error less that of the best concept of the class (MULTI Definition 5 at k = 1)."""
+        """The hypothesis's error less that of the best concept of the class (MULTI Definition 5 at k = 1)."""
         return self.error(hypothesis)  # type: ignore[attr-defined]
 
     def excesses(self, hypotheses: Any) -> Float[Array, "k"]:
@@ -75,15 +75,15 @@ class Distribution:
 
     @of_tolerance
     def within(self, alpha: Float[ArrayLike, ""]) -> Any:
-        """The event that the error is at most alpha, as laws take it.
+        """The event that the error is at most alpha, in the form that laws take.
 
         Raises:
-          TypeError, ValueError: a known alpha that is no number, or below 0.
+          TypeError, ValueError: a known alpha that is not a number, or below 0.
         """
         return Near(distribution=self, alpha=jnp.asarray(alpha, float))
 
     def within_excess(self, alpha: Float[ArrayLike, ""]) -> Any:
-        """The event that `excess` is at most alpha, as laws take it."""
+        """The event that `excess` is at most alpha, in the form that laws take."""
         return self.within(alpha)
 
     def sample(self, key: Array, capacity: int, n: Int[ArrayLike, ""]) -> Any:
@@ -98,8 +98,8 @@ class Distribution:
           What the learners of this class take: a `Sample`, a `MultiSample`, `Examples`.
 
         Raises:
-          TypeError: no key, or numbers that are no ints. ValueError: capacity < 1, or n outside 1, ..., capacity. A traced n passes
-          unchecked: outcomes of a sample that lacks its rows have the status OUTSIDE_DOMAIN.
+          TypeError: a key that is none, or numbers that are not ints. ValueError: capacity < 1, or n outside 1, ..., capacity. A traced n
+          is not checked: outcomes on a sample that lacks rows have the status OUTSIDE_DOMAIN.
 
         >>> from dpjax.concepts import thresholds
         >>> thresholds.log_uniform(bits=8).sample(jax.random.key(0), 7, 50)

@@ -19,7 +19,7 @@ __all__ = ["Region", "halfplane", "label", "masses", "uniform"]
 
 
 def halfplane(*, bits: int, p: Any, q: Any, r: Any) -> Region:
-    """All points with p x + q y <= r, the line moved outwards to the lattice by less than 2^(d + 1 - t) along an axis.
+    """All points with p x + q y <= r, with the line moved outwards to the lattice, by less than 2^(d + 1 - t) along an axis.
 
     t is `dpjax.concepts.plane.lattice.lattice(bits, "axes").fraction`: 23 at d = 6, 157 at d = 64.
 
@@ -28,7 +28,7 @@ def halfplane(*, bits: int, p: Any, q: Any, r: Any) -> Region:
       p, q, r: ints, floats or fractions; p and q not both 0.
 
     Raises:
-      TypeError, ValueError: bits out of range, no numbers, or p = q = 0.
+      TypeError, ValueError: bits out of range, p, q or r not a number, or p = q = 0.
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS)
     line = [regions.fraction(name, value) for name, value in (("p", p), ("q", q), ("r", r))]

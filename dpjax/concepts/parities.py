@@ -40,7 +40,7 @@ def predict(hypothesis: UInt32[Array, "k limbs"], x: UInt32[Array, "rows limbs"]
 
 @jax.jit
 def nearest(table: Bool[Array, "points"]) -> Int[Array, ""]:
-    """The parity closest to any hypothesis given by its 2^d values: makes a learner of error < 1/4 proper and exact (MULTI Lemma 54).
+    """The parity closest to a hypothesis given by its 2^d values, which makes a learner of error < 1/4 proper and exact (MULTI Lemma 54).
 
     >>> int(nearest(jnp.array([0, 1, 0, 0], bool)))  # as near to 1 as to 2 and 3
     0
@@ -54,7 +54,7 @@ def nearest(table: Bool[Array, "points"]) -> Int[Array, ""]:
 
 
 def _points(key: Array, capacity: int, bits: int) -> UInt32[Array, "capacity limbs"]:
-    """Uniform points, as many as asked for; more of them begin with the same ones."""
+    """`capacity` uniform points; a larger capacity gives the same ones first."""
     limbs = wide.limbs_for(bits)
     words = random.bits(key, capacity * limbs).reshape(capacity, limbs)
     top = np.uint32((1 << (bits - 32 * (limbs - 1))) - 1)
@@ -124,7 +124,7 @@ def uniform(*, bits: int, targets: Sequence[int] | UInt32[Array, "k limbs"]) -> 
 
     Args:
       bits: d, from 1 to 1024.
-      targets: k integers below 2^bits, or such a wide array, of two axes (as of `random_targets`).
+      targets: k integers below 2^bits, or a wide array of them with two axes (as `random_targets` gives it).
 
     Raises:
       TypeError, ValueError: bits or a target out of range, or no targets.

@@ -1,7 +1,7 @@
 """Points over X_d = {0, ..., 2^d - 1} (BNS Definition 3.1): c_j(x) = 1 iff x = j, for j in X_d; VC dimension 1.
 
-The all-zero concept is no member of POINT_d, but hypotheses and targets may be it (BNS Remark 3.3). Errors are exact: the data come
-from finitely many heavy points and, with the rest of the mass, uniformly from all of X_d.
+The all-zero concept is not a member of POINT_d, but hypotheses and targets may be all-zero (BNS Remark 3.3). Errors are exact: the data
+come from finitely many heavy points and, with the rest of the mass, uniformly from all of X_d.
 
     >>> import jax
     >>> from dpjax.concepts import points
@@ -50,7 +50,7 @@ class Point:
 
     @classmethod
     def shown(cls, position: UInt32[Array, "*k limbs"], zero: Bool[Array, "*k"]) -> "Point":
-        """What may be released: a position that means nothing is 0, since the one that was looked at would tell of the data."""
+        """What may be released: a position that means nothing is set to 0, since the one that was found would reveal some of the data."""
         return cls(position=jnp.where(zero[..., None], np.uint32(0), position), zero=zero)
 
     def predict(self, x: UInt32[Array, "rows more"]) -> Bool[Array, "rows *k"]:
@@ -68,10 +68,10 @@ class Point:
 
 @frozen
 class _Elsewhere:
-    """A point that is none of those it is compared with."""
+    """A point that differs from all those it is compared with."""
 
     def predict(self, x: UInt32[Array, "rows more"]) -> Bool[Array, "rows"]:
-        """Nothing."""
+        """No point has the label 1."""
         return jnp.zeros((x.shape[0],), bool)
 
     def share(self, bits: Int[Array, ""]) -> Float[Array, ""]:
@@ -83,7 +83,7 @@ def point(position: Target | Sequence[Target], *, bits: int) -> Point:
     """c_position, or all-zero for None; a list makes k concepts.
 
     Raises:
-      TypeError, ValueError: a position that is no point of X_bits, or an empty list.
+      TypeError, ValueError: a position that is not a point of X_bits, or an empty list.
     """
     return _named("position", position, bits)
 
@@ -113,10 +113,10 @@ class PointDistribution(Distribution):
     """Heavy points and a uniform background, labelled by one target or by k; build it by `point_masses` or `uniform`.
 
     Attributes:
-      heavy: the points and their masses, within the part that is not background.
-      background: the share, in units of 2^-32, that is uniform on X_bits; 2^32 - 1 of them stand for all.
+      heavy: the heavy points and their masses, as shares of the part that is not background.
+      background: the share, in units of 2^-32, that is uniform on X_bits; 2^32 - 1 units stand for all of the mass.
       bits: d.
-      targets: what labels the examples.
+      targets: the concepts that label the examples.
       spread: whether there may be a background (static): without one nothing is drawn for it.
     """
 
@@ -176,7 +176,7 @@ class PointDistribution(Distribution):
     def within(self, alpha: Float[ArrayLike, ""]) -> PointSet:
         """The concepts of error at most alpha; for k targets, a set for each.
 
-        All points that are neither heavy nor the target have one error.
+        All points that are neither heavy nor the target have the same error.
 
         >>> law = point_masses(bits=64, points=[3, 2**40], masses=[1.0, 3.0], target=2**40)
         >>> good = law.within(0.8)
@@ -212,7 +212,7 @@ class PointDistribution(Distribution):
         return jax.vmap(self._error)(hypotheses, self.targets)
 
     def _error(self, hypothesis: Any, target: Point) -> Float[Array, ""]:
-        """Exact but for rounding: masses are multiples of 2^-32, and uniform points are counted: #h + #c_t - 2 #(h and c_t)."""
+        """Exact up to rounding: masses are multiples of 2^-32, and uniform points are counted: #h + #c_t - 2 #(h and c_t)."""
         mine, labels = hypothesis.predict(self.heavy.points), target.predict(self.heavy.points)
         if not mine.shape == labels.shape == self.heavy.points.shape[:1]:  # broadcast, errors would pass 1
             raise ValueError(
@@ -231,7 +231,7 @@ class PointDistribution(Distribution):
 
 
 def _checked_concept(name: str, hypothesis: Any) -> Any:
-    """TypeError for what does not say what it predicts, and on how much of a domain 1."""
+    """The hypothesis; TypeError unless it has `predict` (its labels) and `share` (the share of a domain that it labels 1)."""
     if not all(hasattr(hypothesis, part) for part in ("predict", "share")):
         raise TypeError(f"{name} must have predict(x) and share(bits), as of dpjax.concepts.points, got {hypothesis!r}")
     return hypothesis
@@ -263,7 +263,7 @@ def point_masses(
 
 
 def uniform(*, bits: int, target: Target | Sequence[Target]) -> PointDistribution:
-    """Uniform on X_bits: every concept is as good as all-zero, but on the smallest domains.
+    """Uniform on X_bits: every concept is as good as all-zero, except on the smallest domains.
 
     >>> float(uniform(bits=2, target=3).error(point(1, bits=2)))
     0.5

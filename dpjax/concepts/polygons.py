@@ -1,7 +1,7 @@
 """Convex polygons and unions of them over {0, ..., 2^d - 1}^2 (GEO §4, §5): labels, distributions, exact errors.
 
 A polygon is an intersection of halfplanes, whose slopes and heights are multiples of 2^-t (`dpjax.concepts.plane.lattice`), so that labels
-are decided by whole numbers.
+are decided by integers.
 
     >>> import jax
     >>> from dpjax.concepts import polygons
@@ -32,8 +32,8 @@ Corner = tuple[Any, Any]
 def convex(*, bits: int, corners: Sequence[Corner]) -> Region:
     """The convex polygon with these corners, in order (either way round), its edges included.
 
-    Its sides are moved outwards to the lattice, by less than 2^(d + 1 - t) (`dpjax.concepts.plane.lattice`; 2^-16 at d = 6): between whole
-    corners that adds no point of the grid.
+    Its sides are moved outwards to the lattice, by less than 2^(d + 1 - t) (`dpjax.concepts.plane.lattice`; 2^-16 at d = 6): if the corners
+    are integers, this adds no point of the grid.
 
     Args:
       bits: d, 1 to 64.
@@ -66,11 +66,11 @@ def regular(*, bits: int, sides: int, radius: float = 0.42, turn: float = 0.2) -
     Args:
       bits: d.
       sides: three or more.
-      radius: of its corners, in (0, 0.5), the side of the grid being 1.
-      turn: of its first corner, in radians.
+      radius: the distance of its corners from the middle, in (0, 0.5), the side of the grid being 1.
+      turn: the angle of its first corner, in radians.
 
     Raises:
-      TypeError, ValueError: an argument out of range, or corners that float64 does not tell apart.
+      TypeError, ValueError: an argument out of range, or corners that float64 cannot distinguish.
 
     >>> regular(bits=6, sides=6)
     Region(parts=1, sides=6, bits=6)
@@ -112,14 +112,14 @@ def area_between(one: Region, other: Region) -> Float[Array, ""]:
 
 
 def uniform(*, bits: int, target: Region) -> Uniform:
-    """Every point of the grid alike, labelled by the target.
+    """All points of the grid with equal probability, labelled by the target.
 
     Args:
       bits: d, 1 to 64.
       target: a region of the same d.
 
     Raises:
-      TypeError, ValueError: bits out of range, or no such target.
+      TypeError, ValueError: bits out of range, or a target that is no such region.
     """
     return distributions.uniform(bits=bits, target=target)
 
@@ -131,7 +131,7 @@ def masses(*, bits: int, points: Any, target: Region, p: Any = None) -> Masses:
       bits: d, 1 to 64.
       points: pairs (x, y) of ints in 0, ..., 2^d - 1.
       target: a region of the same d.
-      p: a probability for each; all alike if not given. Rounded to multiples of 2^-32.
+      p: a probability for each point, rounded to multiples of 2^-32; if not given, all are equal.
 
     Raises:
       TypeError, ValueError: an argument out of range, or probabilities whose sum is not 1.

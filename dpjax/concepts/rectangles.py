@@ -1,8 +1,8 @@
 """Axis-aligned rectangles over X_d^D, X_d = {0, ..., 2^d - 1}: c(x) = 1 iff low_i <= x_i <= high_i on every axis; VC dimension 2D.
 
 Also product distributions on X_d^D as the learners meet them: a target rectangle, labelled examples, and the exact population error
-of any rectangle. A coordinate is a map of one 32-bit uniform fraction to X_d that increases, so those inside the target's side are
-an interval of fractions: positive examples can be drawn alone, and the least k of many of them without the others.
+of any rectangle. A coordinate is an increasing function of one 32-bit uniform fraction, with values in X_d, so the coordinates inside
+the target's side are an interval of fractions: positive examples can be drawn alone, and the least k of many of them without the others.
 """
 
 import math
@@ -39,7 +39,7 @@ def rectangle(*, bits: int, low: Sequence[int], high: Sequence[int]) -> Rectangl
 
     Args:
       bits: d, 1 to 4096.
-      low, high: one coordinate in 0, ..., 2^d - 1 an axis.
+      low, high: one coordinate in 0, ..., 2^d - 1 per axis.
 
     Raises:
       TypeError, ValueError: bits or a coordinate out of range, no axes, or not as many lows as highs.
@@ -90,7 +90,7 @@ def label(box: Rectangle, x: UInt32[Array, "n axes limbs"]) -> Int[Array, "n"]:
     """c(x) for each row of x.
 
     Raises:
-      TypeError: no rectangle. ValueError: x of another shape.
+      TypeError: a box that is not a rectangle. ValueError: x of another shape.
 
     >>> box = rectangle(bits=8, low=[0, 10], high=[5, 20])
     >>> label(box, wide.from_ints([5, 20, 5, 21], 8).reshape(2, 2, 1)).tolist()
@@ -111,7 +111,7 @@ class Product(Distribution):
 
     Attributes:
       target: the rectangle that labels.
-      first, width: a coordinate is on the target's side iff its fraction is one of first, ..., first + width - 1 (an axis each).
+      first, width: a coordinate is on the target's side iff its fraction is one of first, ..., first + width - 1 (one of each per axis).
     """
 
     target: Rectangle
@@ -123,11 +123,11 @@ class Product(Distribution):
         raise NotImplementedError
 
     def below(self, x: UInt32[Array, "axes more"]) -> Float[Array, "axes"]:
-        """P[coordinate < x] for one x in 0, ..., 2^d an axis."""
+        """P[coordinate < x] for one x in 0, ..., 2^d per axis."""
         raise NotImplementedError
 
     def inside(self, v: UInt32[Array, "axes n"]) -> UInt32[Array, "axes n limbs"]:
-        """The coordinate at each fraction of its law given that the example is positive."""
+        """The coordinate at each fraction v 2^-32 of its law given that the example is positive."""
         return self.quantile(self.first[:, None] + wide.high_product(v, self.width[:, None]))
 
     def draw(self, key: Array, capacity: int, n: Int[Array, ""]) -> Examples:
@@ -140,14 +140,14 @@ class Product(Distribution):
 
     @jax.jit
     def mass(self, box: Rectangle) -> Float[Array, ""]:
-        """P[x in the rectangle], the product of its sides'."""
+        """P[x in the rectangle], the product over its sides."""
         return jnp.prod(self._sides(box))
 
     def error(self, hypothesis: Rectangle) -> Float[Array, ""]:
-        """P[hypothesis and target label x differently] = P[h] + P[t] - 2 P[h and t], good to a few roundings of 1.
+        """P[hypothesis and target label x differently] = P[h] + P[t] - 2 P[h and t], accurate to a few roundings of 1.
 
         Raises:
-          TypeError: no rectangle. ValueError: one of another number of axes or limbs.
+          TypeError: a hypothesis that is not a rectangle. ValueError: one with another number of axes or limbs.
         """
         arguments.instance("hypothesis", hypothesis, Rectangle)
         if hypothesis.low.shape != self.target.low.shape:
@@ -173,7 +173,7 @@ class Product(Distribution):
 
 @frozen
 class UniformProduct(Product):
-    """Uniform on X_d^D; for d > 32 each coordinate on its 2^32 multiples of 2^(d-32)."""
+    """Uniform on X_d^D; for d > 32 each coordinate is uniform on the 2^32 multiples of 2^(d-32)."""
 
     target: Rectangle
     first: UInt32[Array, "axes"]
@@ -242,7 +242,7 @@ def _around(face: UInt32[Array, "limbs"], octaves: Int[Array, ""]) -> thresholds
 
 
 def _target(bits: int, low: Sequence[int], high: Sequence[int]) -> tuple[Rectangle, int, list[int], list[int]]:
-    """The rectangle, and the same numbers as Python's, which are as long as they must be."""
+    """The rectangle, and the same numbers as Python ints, which may be of any length."""
     target = rectangle(bits=bits, low=low, high=high)
     return target, int(bits), [int(face) for face in low], [int(face) for face in high]
 
@@ -251,7 +251,7 @@ def uniform(*, bits: int, low: Sequence[int], high: Sequence[int]) -> UniformPro
     """Uniform on X_bits^D with the target rectangle [low, high].
 
     Raises:
-      TypeError, ValueError: as `rectangle`; a side without a grid point.
+      TypeError, ValueError: as for `rectangle`; a side without a grid point.
 
     >>> d = uniform(bits=8, low=[0, 0], high=[127, 255])
     >>> float(d.mass(d.target)), float(d.error(nothing(2, 1)))
@@ -280,7 +280,7 @@ def log_uniform(*, bits: int, low: Sequence[int], high: Sequence[int], mass: flo
       mass: in (0, 1), with sides whose shares are multiples of 2^-31.
 
     Raises:
-      TypeError, ValueError: as `rectangle`; mass out of range, or too small for such a side; no room for an octave.
+      TypeError, ValueError: as for `rectangle`; mass out of range, or too small for such a side; no room for an octave.
 
     >>> d = log_uniform(bits=64, low=[2**62] * 5, high=[3 * 2**62] * 5, mass=0.5)
     >>> round(float(d.mass(d.target)), 6), d.octaves.tolist()
@@ -307,7 +307,7 @@ def log_uniform(*, bits: int, low: Sequence[int], high: Sequence[int], mass: flo
 
 
 def centred(*, axes: int, bits: int, mass: float = 0.5) -> tuple[list[int], list[int]]:
-    """Faces of a cube in the middle of X_bits^axes of nearly this share of its points, for `uniform`.
+    """Faces of a cube in the middle of X_bits^axes that has nearly this share of the points, for `uniform`.
 
     >>> centred(axes=2, bits=8, mass=0.25)
     ([64, 64], [191, 191])

@@ -1,8 +1,8 @@
 """Thresholds over X_d = {0, ..., 2^d - 1} (BNS Definition 3.4): c_j(x) = 1 iff x < j, for j = 0, ..., 2^d; VC dimension 1.
 
 Also distributions on X_d as the learners meet them: a target threshold, points sorted as drawn, and the exact population error.
-A distribution is a map of one 32-bit uniform fraction v to a point, increasing in v, so that sorted fractions give sorted points
-(no sort), and error_D(c_h, c_t) = D[points between h and t] is known exactly.
+A distribution is a map from one 32-bit uniform fraction v to a point, increasing in v, so that sorted fractions give sorted points
+without a sort, and error_D(c_h, c_t) = D[points between h and t] is known exactly.
 """
 
 import dataclasses
@@ -41,7 +41,7 @@ def label(threshold: UInt32[Array, "limbs"], x: UInt32[Array, "n more"]) -> Int[
 
 
 def packed_labels(thresholds: UInt32[Array, "k limbs"], x: UInt32[Array, "n limbs"]) -> UInt32[Array, "n words"]:
-    """What k thresholds say of each point, as bits of `dpjax.core.bits`: a word in one pass over the points.
+    """The labels that k thresholds give to each point, packed as in `dpjax.core.bits`: each word takes one pass over the points.
 
     >>> from dpjax.domains import wide
     >>> packed_labels(wide.from_ints([5, 2, 9], 4), wide.from_ints([1, 6], 4)).tolist()
@@ -99,7 +99,7 @@ def ones(sample: MultiSample) -> Int[Array, "k"]:
 
 
 class ThresholdDistribution(Distribution):
-    """What every distribution below does: draw a sorted labelled sample, and tell errors exactly.
+    """What every distribution below does: draw a sorted labelled sample, and compute errors exactly.
 
     Subclasses have `target` (a threshold), `limbs` (of a point, where a threshold may need one more), `quantile(v)` (the point at each
     32-bit fraction), `error(h)` = D[points on which c_h and c_target differ], and `within(alpha)` = (low, high): error(h) <= alpha
@@ -154,11 +154,11 @@ class LogUniform(ThresholdDistribution):
         return flip(wide.add(flip(self.target[None]), offset))
 
     def _label(self, v: UInt32[Array, "n"], x: UInt32[Array, "n more"]) -> Int[Array, "n"]:
-        """No point is the target itself, so the half says it, and no wide number is compared."""
+        """No point is the target itself, so the half in which v lies gives the label, and no wide numbers are compared."""
         return (v < np.uint32(1 << 31)).astype(jnp.int32)
 
     def draw_scaled(self, key: Array, capacity: int, n: Int[Array, ""]) -> Sample:
-        """`draw` with points of few digits, as learners that say `takes_scaled` look at them: the same sample from the same key."""
+        """`draw` with points of few digits, as learners with `takes_scaled` accept them: the same sample from the same key."""
         fractions = order_statistics.sorted_uniforms(key, capacity, n)
         x = self.scaled(fractions, n)
         y = (jnp.arange(capacity, dtype=jnp.int32) < x.below).astype(jnp.int32)
@@ -178,7 +178,7 @@ class LogUniform(ThresholdDistribution):
 
     @staticmethod
     def _leading(v: UInt32[Array, "n"], octaves: UInt32[Array, ""]) -> tuple[Int[Array, "n"], UInt32[Array, "n"]]:
-        """U's whole part, and the leading digits of 2^U."""
+        """The integer part of U, and the leading digits of 2^U."""
         half = np.uint32(1 << 31)
         distance = jnp.where(v < half, (half - np.uint32(1)) - v, v - half) << np.uint32(1)
         within = (distance * octaves).astype(jnp.float32) * np.float32(2.0**-32)
@@ -214,7 +214,7 @@ class LogUniform(ThresholdDistribution):
 
 @frozen
 class Uniform(ThresholdDistribution):
-    """Uniform on X_d; for d > 32 on its 2^32 multiples of 2^(d-32), of which `error` and `within` are exact."""
+    """Uniform on X_d; for d > 32 on its 2^32 multiples of 2^(d-32), for which `error` and `within` are exact."""
 
     target: UInt32[Array, "more"]
     bits: Int[Array, ""]
@@ -247,7 +247,7 @@ class Uniform(ThresholdDistribution):
         step, one = jnp.maximum(bits - 32, 0), wide.one_like(self.target)
         rank, top = self._rank(self.target), wide.power_of_two(jnp.minimum(bits, 32), limbs)
         room = jnp.floor(jnp.ldexp(jnp.asarray(alpha, float), jnp.minimum(bits, 32)))
-        # 2^32 is no uint32, and may have no room in the limbs beside the rank.
+        # 2^32 is not a uint32, and the limbs may have no room for it beside the rank.
         allowed = wide.select(jnp.asarray(alpha, float) >= 1, top, wide.from_uint32(room.astype(jnp.uint32), limbs))
         low = wide.subtract(rank, wide.minimum(allowed, rank))
         high = wide.add(rank, wide.minimum(allowed, wide.subtract(top, rank)))
@@ -266,7 +266,7 @@ class Uniform(ThresholdDistribution):
 
 @frozen
 class PointMasses(ThresholdDistribution):
-    """Finitely many points, `cumulative[i]` 2^-32 of the mass strictly below points[i] (so masses are multiples of 2^-32)."""
+    """Finitely many points, with `cumulative[i]` 2^-32 of the mass strictly below points[i] (so masses are multiples of 2^-32)."""
 
     target: UInt32[Array, "more"]
     points: UInt32[Array, "m more"]
@@ -278,8 +278,8 @@ class PointMasses(ThresholdDistribution):
         return self.points[self.place(v)]
 
     def place(self, v: UInt32[Array, "n"]) -> Int[Array, "n"]:
-        """Which point that is."""
-        # A few are compared with all at once: one pass over v.
+        """The index of that point."""
+        # If points are few, v is compared with all of them in one pass.
         method = "compare_all" if self.cumulative.shape[0] <= 64 else "scan"
         return jnp.searchsorted(self.cumulative, v, side="right", method=method).astype(jnp.int32) - 1
 
@@ -292,7 +292,7 @@ class PointMasses(ThresholdDistribution):
     @of_tolerance
     @jax.jit
     def within(self, alpha: Float[ArrayLike, ""]) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
-        """From right after the last point too far left to the first point too far right; ends of the range are 0 and 2^(32 limbs) - 1."""
+        """From right after the last point too far left to the first too far right; if there is none, the end is 0 or 2^(32 limbs) - 1."""
         m = self.points.shape[0]
         centre = wide.search(self.points, self.target)
         rank = jnp.arange(m + 1, dtype=jnp.int32)
@@ -354,7 +354,7 @@ def several(base: Any, *, bits: int, targets: Sequence[int]) -> Several:
     """`Several` thresholds over the points of one distribution.
 
     Args:
-      base: `uniform(...)` or `point_masses(...)` on X_bits; a `log_uniform` moves with its target and will not do.
+      base: `uniform(...)` or `point_masses(...)` on X_bits; a `log_uniform` is refused, as it moves with its target.
       targets: k thresholds in 0, ..., 2^bits.
 
     Raises:
@@ -373,13 +373,13 @@ def several(base: Any, *, bits: int, targets: Sequence[int]) -> Several:
     if not (targets := arguments.several("targets", targets)):
         raise ValueError("targets must hold at least one threshold, got none")
     checked = [arguments.integer("targets", target, at_least=0, at_most=1 << width) for target in targets]
-    # The base's own target plays no part, and makes no two laws of one.
+    # The base's own target plays no part, and must not make two laws of one.
     base = dataclasses.replace(base, target=jnp.zeros_like(base.target))
     return Several(base=base, targets=wide.from_ints(checked, width + 1))
 
 
 def _is_over(base: Any, bits: int) -> bool:
-    """Whether a distribution is on X_bits, as far as it says: point masses tell their limbs only."""
+    """Whether a distribution is on X_bits, as far as is known: point masses record only their limbs."""
     width = getattr(base, "bits", bits)
     return base.target.shape[-1] == wide.limbs_for(bits + 1) and (arguments.is_traced(width) or int(width) == bits)
 
@@ -448,7 +448,7 @@ def _bits(bits: int) -> int:
 
 
 def _target(bits: int, target: int) -> dict[str, Any]:
-    """The fields that all have: a threshold in 0, ..., 2^bits, and the limbs of a point."""
+    """The fields that all distributions have: a threshold in 0, ..., 2^bits, and the limbs of a point."""
     target = arguments.integer("target", target, at_least=0, at_most=1 << bits)
     return {"target": wide.from_ints([target], bits + 1)[0], "limbs": wide.limbs_for(bits)}
 

@@ -1,4 +1,4 @@
-"""What everything stands on: keys and draws, log-space sums, bits, staging, pytrees, checks of arguments."""
+"""What all other packages build on: keys and draws, log-space sums, bits, staging, pytrees, checks of arguments."""
 
 from dpjax.core import lazy
 

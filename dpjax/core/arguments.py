@@ -3,7 +3,7 @@
 A factory calls these on what the user wrote, before anything is compiled. Under `jit`, `vmap` or `grad` the value is a
 tracer without a number: it is let through, and what goes wrong then shows in the outcome's status.
 
-The rooms that compute on the host alone (`accounting`, `bounds`) use them too, so JAX is not imported here: where it has
+The packages that compute only on the host (`accounting`, `bounds`) use them too, so JAX is not imported here: where it has
 not been loaded there are no tracers.
 """
 
@@ -25,18 +25,18 @@ CALIBRATIONS = ("printed", "proved")
 _LEAST, _MOST = 2.0**-120, float(np.finfo(np.float32).max)
 _LEAST_FRACTION = 2.0**-500
 _LONGEST = 2**31 - 1  # indices are int32
-_MOST_THINGS = 2**128  # of what formulas in floats count
-_MOST_BITS = 2**24  # of a domain whose size is written down: 2 MiB
+_MOST_THINGS = 2**128  # the most that formulas in floats can count
+_MOST_BITS = 2**24  # of a domain whose size 2^bits is written out: 2 MiB
 
 
 def is_traced(value: Any) -> bool:
-    """Whether `value` has no number yet."""
+    """Whether `value` is a tracer, which has no number yet."""
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(value, jax.core.Tracer)
 
 
 def extremes(value: Any) -> list[Any]:
-    """What is to be checked of numbers that may be traced: a number itself, an array's least and greatest, nothing of what has none."""
+    """The values to check of a number or array: the number itself, the array's least and greatest, nothing if it is traced or empty."""
     if is_traced(value):
         return []
     if not hasattr(value, "dtype") or isinstance(value, np.generic):
@@ -44,7 +44,7 @@ def extremes(value: Any) -> list[Any]:
     try:
         each = np.asarray(value)
         return [each.min().item(), each.max().item()] if each.size else []
-    except TypeError:  # words, a PRNG key: to be refused as what it is
+    except TypeError:  # text, a PRNG key: to be refused for what it is
         return [value]
 
 
@@ -114,7 +114,7 @@ def real(name: str, value: Any, **bounds: float | None) -> Any:
     """`value` as a parameter leaf: float64 on the host if it has a number, else the tracer in the default float.
 
     Host float64 keeps guarantees exact; a compiled program sees one dtype whatever Python type came in, so a sweep
-    never retraces. The bounds are those of `number`; what the default float would take for 0 or infinity is refused, too.
+    never retraces. The bounds are those of `number`; values that the default float would turn into 0 or infinity are refused, too.
     """
     if is_traced(value):
         import jax.numpy as jnp
@@ -124,17 +124,17 @@ def real(name: str, value: Any, **bounds: float | None) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The number in an array without axes, unless that holds something else (a PRNG key)."""
+    """The number in an array without axes; anything else (a PRNG key, too) as it is."""
     plain = isinstance(getattr(value, "dtype", None), np.dtype) and value.ndim == 0 and hasattr(value, "item")
     return value.item() if plain else value
 
 
 def in_plain_numbers(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, which gets Python's numbers where NumPy's or arrays without axes are given, and refuses what float64 cannot hold.
+    """The function, but NumPy's numbers and arrays without axes become Python's numbers, and what float64 cannot hold is refused.
 
-    In formulas 2^bits is 0 for 64 bits of an int64, whatever a float32 has a part in is as narrow, and SciPy takes no fractions, which
-    come as the nearest floats. Numbers that are in range one by one may be too large or too small together: a ValueError says so, where
-    Python has an OverflowError, or divides by 0.
+    Otherwise 2^bits is 0 if bits is an int64 of 64, and a formula in which one number is a float32 has only its precision. SciPy takes no
+    fractions, so they become the nearest floats. Numbers that are each in range may be too large or too small together: where Python
+    raises an OverflowError, or divides by 0, a ValueError says so.
 
     >>> in_plain_numbers(lambda bits: 2**bits)(np.int64(64)) == 2**64
     True
@@ -189,19 +189,19 @@ def known_integer(name: str, value: Any) -> int:
 
 
 def counts(*, at_least: int = 1, unbounded: bool = False, **values: Any) -> None:
-    """Refuses what is no integer >= `at_least`, and what formulas in floats cannot hold unless `unbounded`, as sizes of domains are."""
+    """Refuses all but integers >= `at_least`, and those that formulas in floats cannot hold unless `unbounded`, as sizes of domains are."""
     for name, value in values.items():
         integer(name, value, at_least=at_least) if unbounded else count(name, value, at_least=at_least)
 
 
 def positive(**values: Any) -> None:
-    """Refuses what is no finite number > 0."""
+    """Refuses all but finite numbers > 0."""
     for name, value in values.items():
         number(name, value, above=0.0, below=math.inf)
 
 
 def fractions(**values: Any) -> None:
-    """Refuses what is no number strictly between 0 and 1, or so small that products of two, and quotients, are none in float64."""
+    """Refuses all but numbers strictly between 0 and 1, and those so small that float64 cannot hold products of two, and quotients."""
     for name, value in values.items():
         number(name, value, above=0.0, at_least=_LEAST_FRACTION, below=1.0)
 
@@ -223,7 +223,7 @@ def epsilon(value: Any, name: str = "epsilon") -> Any:
 
 
 def delta(value: Any, name: str = "delta", *, positive: bool = True) -> Any:
-    """A privacy parameter delta: in (0, 1), or in [0, 1) where the mechanism can do without."""
+    """A privacy parameter delta: in (0, 1), or in [0, 1) where the mechanism also works with delta = 0."""
     held = real(name, value, above=0.0 if positive else None, at_least=0.0, below=1.0)
     if not is_traced(held) and not _exact() and np.float32(held) == 1:
         raise ValueError(f"{name} must be below 1 in float32, too (or enable x64), got {float(held)!r}")
@@ -237,12 +237,12 @@ def _exact() -> bool:
 
 
 def most_counted() -> int:
-    """Whole numbers up to here are exact in the default float: 2^24, or 2^53 under `jax.enable_x64(True)`."""
+    """The number up to which the default float holds all integers exactly: 2^24, or 2^53 under `jax.enable_x64(True)`."""
     return 2**53 if _exact() else 2**24
 
 
 def _held(name: str, value: Any) -> Any:
-    """The leaf, unless compiled programs would take it for 0 or infinity: they compute in float32 where x64 is not enabled."""
+    """The leaf; ValueError if compiled programs would take it for 0 or infinity: they compute in float32 where x64 is not enabled."""
     if value == 0.0 or math.isinf(value) or _exact() or _LEAST <= abs(value) <= _MOST:
         return value
     small, end = abs(value) < 1, math.copysign(_LEAST if abs(value) < 1 else _MOST, value)
@@ -265,7 +265,7 @@ def brief(value: Any) -> str:
 
 
 def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
-    """One of a few words."""
+    """`value`, if it is one of the options; ValueError for the rest."""
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
     return value
@@ -279,12 +279,12 @@ def flag(name: str, value: Any) -> bool:
 
 
 def calibration(value: Any) -> str:
-    """Whose constants: "printed" (the paper's to the letter) or "proved" (those for which the claim holds)."""
+    """Which constants are used: "printed" (the paper's to the letter) or "proved" (those for which the claim holds)."""
     return choice("calibration", value, CALIBRATIONS)
 
 
 def array(name: str, value: Any) -> np.ndarray:
-    """An array of real numbers or booleans, or what NumPy makes one of; TypeError for the rest."""
+    """`value` as a NumPy array of real numbers or booleans; TypeError if NumPy cannot make one of it."""
     try:
         found = np.asarray(value)
     except (TypeError, ValueError):  # rows of different lengths, a PRNG key
@@ -300,20 +300,20 @@ def holds_numbers(array: Any) -> bool:
 
 
 def is_row(value: Any) -> bool:
-    """Whether it is a list, a tuple, an array or a column: something that has a length and an order."""
+    """Whether the value is a list, a tuple, an array or a column: something that has a length and an order."""
     unordered = isinstance(value, str | bytes | Mapping | Set)
     return not unordered and hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
 
 
 def several(name: str, value: Any) -> list[Any]:
-    """A list, tuple or array of things, as a list; TypeError for what is none."""
+    """A list, tuple or array of things, as a list; TypeError for anything else."""
     if not is_row(value):
         raise TypeError(f"{name} must be a list, got {value!r} of type {type(value).__name__}")
     return list(value)
 
 
 def instance(name: str, value: Any, kind: type) -> Any:
-    """Something of this class; TypeError for the rest."""
+    """`value`, if it is an instance of this class; TypeError for the rest."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOUaeiou" else "a"
         raise TypeError(f"{name} must be {article} {kind.__name__}, got {value!r} of type {type(value).__name__}")
@@ -321,17 +321,17 @@ def instance(name: str, value: Any, kind: type) -> Any:
 
 
 def function(name: str, value: Any) -> Callable[..., Any]:
-    """Something that can be called."""
+    """`value`, if it can be called; TypeError for the rest."""
     if not callable(value):
         raise TypeError(f"{name} must be callable, got {value!r} of type {type(value).__name__}")
     return value
 
 
 def key(value: Any, name: str = "key") -> Any:
-    """A single PRNG key as `jax.random.key` makes it, made of two words if that is given (the older form); traced ones too.
+    """A single PRNG key as `jax.random.key` makes it; two words (the older form) are made into one; either may be traced.
 
     Raises:
-        TypeError: anything else; several keys, too.
+        TypeError: anything else, several keys included.
 
     >>> import jax
     >>> key(jax.random.key(0)).shape

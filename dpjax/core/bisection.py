@@ -37,7 +37,7 @@ def least_int(holds: Callable[[int], bool], low: int, high: int | None = None) -
 
 
 def least_rows(holds: Callable[[int], bool], low: int, **given: float) -> int:
-    """`least_int` of a number of rows; if more than 2^64 are needed, it says what for.
+    """`least_int` for a number of rows; if more than 2^64 are needed, the error names the arguments `given`.
 
     >>> least_rows(lambda n: n * 1e-30 >= 1.0, 1, alpha=1e-30)
     Traceback (most recent call last):
@@ -57,7 +57,7 @@ def largest_float(holds: Callable[[float], bool], low: float, high: float, *, pr
     Args:
         holds: the property; `low` is known to have it.
         low, high: where to look, 0 <= low <= high.
-        precision: the search ends when what is left is so small a part of its upper end.
+        precision: the search ends when the interval left is no longer than this fraction of its upper end.
 
     Returns:
         `low`, or a number that was itself found to have the property.
@@ -98,7 +98,7 @@ def first_where(holds: Callable[[Any], Any], low: Any, high: Any, rows: int) -> 
     Args:
         holds: from an index, an int32 below `rows`, to a bool.
         low, high: traced integers, 0 <= low <= high <= rows.
-        rows: how many there are.
+        rows: how many positions there are.
 
     >>> import jax.numpy as jnp
     >>> x = jnp.array([1, 3, 3, 7])
@@ -113,7 +113,7 @@ def first_where(holds: Callable[[Any], Any], low: Any, high: Any, rows: int) -> 
     def further(turn: Any, found: Any) -> Any:
         step = 1 << (turns - 1 - turn)
         last = found + (step - 1)
-        # Of one number, so that a turn is one pass: of two ends, each would have what decides worked out anew.
+        # The state is one number, so that a turn is one pass: for each of two ends, the decision would be computed anew.
         return jnp.where((last < high) & ~holds(jnp.minimum(last, rows - 1)), found + step, found)
 
     return lax.fori_loop(0, turns, further, low)

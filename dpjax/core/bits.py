@@ -12,7 +12,7 @@ WORD = 32
 
 
 def words_for(bits: int) -> int:
-    """Words that hold so many bits.
+    """How many words hold `bits` bits.
 
     >>> words_for(32), words_for(33)
     (1, 2)
@@ -22,7 +22,7 @@ def words_for(bits: int) -> int:
 
 @jax.jit
 def pack(values: Bool[Array, "*n bits"]) -> UInt32[Array, "*n words"]:
-    """Booleans as bits.
+    """Booleans packed into words.
 
     >>> pack(jnp.array([True, False, True])).tolist()
     [5]
@@ -80,7 +80,7 @@ def column(words: UInt32[Array, "*n words"], j: Int[Array, ""]) -> Bool[Array, "
 
 
 def bit_length(x: Int[Array, "*n"]) -> Int[Array, "*n"]:
-    """Number of binary digits of an int32 from 0 on.
+    """Number of binary digits of an int32 >= 0.
 
     >>> bit_length(jnp.int32(8)).tolist()
     4
@@ -102,7 +102,8 @@ def count(words: UInt32[Array, "*n words"]) -> Int[Array, "*n"]:
 def count_columns(words: UInt32[Array, "rows d"], mask: UInt32[Array, "rows"]) -> Int[Array, "d"]:
     """How many bits of each column are set where those of the mask are; rows after the last one with a mask cost nothing.
 
-    Blocks of 8 rows: on a CPU a reduction over few rows runs along the columns, as fast as memory is read, over many across them.
+    It takes blocks of 8 rows: on a CPU a reduction over few rows runs along the columns, as fast as memory is read; one over many rows
+    runs across them.
 
     >>> count_columns(jnp.array([[5, 1], [0, 3]], jnp.uint32), jnp.array([4, 7], jnp.uint32)).tolist()
     [1, 2]
@@ -122,7 +123,7 @@ def count_columns(words: UInt32[Array, "rows d"], mask: UInt32[Array, "rows"]) -
 
 
 def tally(flags: Bool[Array, "n *rest"]) -> Int[Array, "*rest"]:
-    """How many are true along the first axis, added in the narrowest numbers that hold them: 3 times as fast as in 32 bits.
+    """How many are true along the first axis, added up in the narrowest integers that hold the count: 3 times as fast as in 32 bits.
 
     >>> tally(jnp.array([[True, False], [True, True]])).tolist()
     [2, 1]

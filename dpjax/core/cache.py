@@ -20,7 +20,7 @@ def enable_cache(directory: str | os.PathLike[str] | None = None) -> pathlib.Pat
       The directory.
 
     Raises:
-      TypeError: directory is no path. NotADirectoryError: it is a file.
+      TypeError: directory is not a path. NotADirectoryError: it is a file.
     """
     told = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
     if directory is None and told is not None:
@@ -30,7 +30,7 @@ def enable_cache(directory: str | os.PathLike[str] | None = None) -> pathlib.Pat
         raise NotADirectoryError(f"directory must be a directory, got the file {place}")
     jax.config.update("jax_compilation_cache_dir", str(place))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
-    compilation_cache.reset_cache()  # of programs in memory nothing is lost; JAX would stay with the directory it began with
+    compilation_cache.reset_cache()  # programs in memory are not lost; else JAX would stay with its first directory
     return place
 
 

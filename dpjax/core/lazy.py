@@ -1,4 +1,4 @@
-"""Packages whose modules load when they are first used, and show their names before."""
+"""Packages whose modules load when they are first used, while their names are listed before."""
 
 import importlib
 import pkgutil
@@ -36,13 +36,13 @@ def modules(package: str, **elsewhere: str) -> tuple[Callable[[str], Any], Calla
         loaded = vars(sys.modules[package]).items()
         own = [
             name for name, value in loaded if value is not sys.modules[__name__]
-        ]  # this helper is no part of the package
+        ]  # this helper is not part of the package
         return sorted({*own, *_inside(package), *elsewhere})
 
     return load, names
 
 
 def _inside(package: str) -> list[str]:
-    """The modules of a package that are for everybody, none of them imported."""
+    """The names of a package's public modules, without importing any of them."""
     found = pkgutil.iter_modules(sys.modules[package].__path__)
     return [module.name for module in found if not module.name.startswith("_")]

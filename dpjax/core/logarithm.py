@@ -1,4 +1,4 @@
-"""The logarithm of what random words make: of positive normal numbers, at two thirds of the price of XLA's."""
+"""The logarithm of positive normal numbers, as random words make them, at two thirds of the cost of XLA's."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,8 +16,8 @@ _LN2 = (-2.12194440e-4, 0.693359375)  # ln 2 in two parts, of which the second h
 def positive(x: Float[Array, "*s"]) -> Float[Array, "*s"]:
     """ln x of positive normal numbers, in float32 to a relative 1.2e-7; without derivatives.
 
-    XLA's looks after zeros, infinities and what is below 1e-38, too. With x = 2^e (1 + f), f between sqrt(1/2) - 1 and sqrt(2) - 1, it is
-    e ln 2 + f - f^2/2 + f^3 P(f), with the polynomial of Cephes' logf.
+    XLA's logarithm also handles zeros, infinities and numbers below 1e-38. With x = 2^e (1 + f), f between sqrt(1/2) - 1 and sqrt(2) - 1,
+    ln x is e ln 2 + f - f^2/2 + f^3 P(f), with the polynomial P of Cephes' logf.
     """
     if x.dtype != jnp.float32:
         return jnp.log(x)

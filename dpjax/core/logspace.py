@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 from dpjax.core import random
 
 LANES = 64  # weights that are added side by side: full vectors
-ROW = 32  # leaves below a node whose subtree is looked at alone
+ROW = 32  # leaves of a subtree that is examined by itself
 
 
 def log1mexp(log_p: Float[Array, "*s"]) -> Float[Array, "*s"]:
@@ -22,10 +22,10 @@ def log1mexp(log_p: Float[Array, "*s"]) -> Float[Array, "*s"]:
 
 
 def greater_of(a: Float[Array, "*#s"] | float, b: Float[Array, "*#s"]) -> Float[Array, "*s"]:
-    """The greater one, and its derivative.
+    """The greater of two numbers, with its derivative.
 
-    The derivative of `jnp.maximum` is that of the side equal to the result. XLA works both out again where it needs them, in another
-    fusion and so with other roundings, and then neither may be equal: the derivative is lost. This one compares the sides.
+    The derivative of `jnp.maximum` is that of the side equal to the result. XLA computes both sides again where it needs them, in another
+    fusion and so with other rounding, and then neither may be equal: the derivative is lost. This function compares the sides.
 
     >>> greater_of(0.0, jnp.array([-1.0, 2.0])).tolist()
     [0.0, 2.0]
@@ -34,21 +34,22 @@ def greater_of(a: Float[Array, "*#s"] | float, b: Float[Array, "*#s"]) -> Float[
 
 
 def lesser_of(a: Float[Array, "*#s"] | float, b: Float[Array, "*#s"]) -> Float[Array, "*s"]:
-    """The lesser one, and its derivative; see `greater_of`."""
+    """The lesser of two numbers, with its derivative; see `greater_of`."""
     return jnp.where(a <= b, a, b)
 
 
 def sum_tree(log_weights: Float[Array, "leaves"]) -> Float[Array, "nodes"]:
     """All partial sums of weights, in logs: node 1 is the total, node i has children 2i and 2i+1.
 
-    The leaves are a power of two: behind the weights are some of nothing. Built from additions of positive terms only, so every range sum
-    below keeps full relative accuracy, however much smaller than the total it is (a difference of prefix sums would lose it).
+    The number of leaves is a power of two: the weights are padded with weights of 0. The tree is built from additions of positive terms
+    only, so every `range_sum` keeps full relative accuracy, however much smaller than the total it is (a difference of prefix sums would
+    lose it).
     """
     return _tree(log_weights, logaddexp, -jnp.inf)
 
 
 def plain_tree(weights: Float[Array, "leaves"]) -> Float[Array, "nodes"]:
-    """The same for weights >= 0 that are no logarithms: no exponential and logarithm for each, but nothing below 1e-38 is seen."""
+    """`sum_tree` for weights >= 0 that are not logarithms: it saves an exponential and a logarithm for each, but loses all below 1e-38."""
     return _tree(weights, jnp.add, 0.0)
 
 
@@ -64,8 +65,8 @@ def _tree(weights: Array, add: Callable[[Array, Array], Array], nothing: float) 
 def range_sum(tree: Float[Array, "*k nodes"], start: Int[Array, ""], stop: Int[Array, ""]) -> Float[Array, "*k"]:
     """ln of the sum of weights start, ..., stop-1 (nothing when stop <= start), for each of several trees at once."""
     leaves = tree.shape[-1] // 2
-    # The classical bottom-up walk over a segment tree takes at most two nodes a level: one before `low`, one before `high`, which a level
-    # above are the upper and the lower half of themselves. All levels at once: a chain of halves would be worked out anew for each.
+    # The classical bottom-up walk over a segment tree takes at most two nodes a level: one at `low`, one before `high`. On the level above,
+    # both are halved, `low` rounded up and `high` down. All levels at once: a chain of halvings would be computed anew for each.
     level = jnp.arange(leaves.bit_length(), dtype=jnp.int32)
     low = (start + leaves + (1 << level) - 1) >> level
     high = (jnp.maximum(start, stop) + leaves) >> level
@@ -89,7 +90,7 @@ def logsumexp(terms: Float[Array, "*k n"]) -> Float[Array, "*k"]:
 
 
 def finite(log: Float[Array, "*s"]) -> Float[Array, "*s"]:
-    """The same, 0 where it is -inf: what may be subtracted from logarithms that are all -inf, too."""
+    """The logarithm, but 0 where it is -inf: it may be subtracted even from logarithms that are all -inf."""
     return jnp.where(jnp.isneginf(log), 0.0, log)
 
 
@@ -112,17 +113,17 @@ def descend(
     def step(level: Array, node: Array) -> Array:
         left, right, total = log(tree[2 * node]), log(tree[2 * node + 1]), log(tree[node])
         total = finite(total)
-        # Used from the leaves upward: padding the leaves shifts nothing.
+        # Variates are used from the leaves upward, so that padding the leaves shifts none of them.
         return 2 * node + random.decide(rarity[depth - 1 - level], right - total, left - total).astype(jnp.int32)
 
     return jax.lax.fori_loop(0, depth, step, jnp.int32(1)) - leaves
 
 
 def descend_plain(rarity: Float[Array, "levels"], weights: Float[Array, "leaves"]) -> Int[Array, ""]:
-    """descend(rarity, plain_tree(weights), jnp.log), without all of the tree: sums of rows of 32, then the chosen row.
+    """descend(rarity, plain_tree(weights), jnp.log), without building all of the tree: first sums of rows of 32, then the chosen row.
 
-    A sum of 32 positive terms is right to a relative 2e-6 in float32, where the tree's is to 3e-7: where a coin is that close, the leaf may
-    be another one.
+    A sum of 32 positive terms is right to a relative 2e-6 in float32, that of the tree to 3e-7: where a coin is that close to its
+    threshold, the leaf may be another one.
     """
     if weights.shape[0] <= 2 * ROW:
         return descend(rarity, plain_tree(weights), jnp.log)
@@ -135,7 +136,7 @@ def choose(key: Array, weights: Float[Array, "n"]) -> Int[Array, ""]:
     """An index with probability proportional to its weight >= 0, exact down to what float32 can hold beside the largest.
 
     The weights are added up in `LANES` lanes, of equal rank modulo `LANES`, along vectors; one draw chooses the lane, another one the
-    weight within it. n is a power of two, or a multiple of `LANES`; all weights 0: an arbitrary index.
+    weight within it. n is a power of two, or a multiple of `LANES`. If all weights are 0, the index is arbitrary.
     """
     lanes, tree = in_lanes(weights)
     return choose_lane(random.exponential(key, (levels(lanes),)), lanes, tree)
@@ -171,7 +172,7 @@ def all_happen(laws: Float[Array, "k 2"]) -> Float[Array, "2"]:
 
 
 def any_fails(failures: Float[Array, "k"]) -> Float[Array, ""]:
-    """1 - prod (1 - f_j), without cancellation: the probability that one of k independent events happens."""
+    """1 - prod (1 - f_j), without cancellation: the probability that at least one of k independent events happens."""
     possible = failures < 1  # else the gradient would be NaN where one is certain
     each = jnp.where(possible, failures, 0.0)
     return jnp.where(jnp.all(possible), -jnp.expm1(jnp.sum(jnp.log1p(-each))), 1.0)

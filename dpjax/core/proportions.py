@@ -6,7 +6,7 @@ import numpy as np
 
 from dpjax.core import arguments
 
-MOST_TRIALS = 2**50  # beyond, float64 does not tell their rates apart
+MOST_TRIALS = 2**50  # beyond, float64 cannot tell neighbouring rates apart
 
 
 def clopper_pearson(events: Any, trials: int, *, level: float) -> tuple[Any, Any]:
@@ -31,7 +31,7 @@ def clopper_pearson(events: Any, trials: int, *, level: float) -> tuple[Any, Any
     >>> float(low), round(float(high), 4)
     (0.0, 0.0362)
     """
-    from scipy import special  # here: `import dpjax` stays light
+    from scipy import special  # here, so that `import dpjax` stays light
 
     trials = arguments.integer("trials", trials, at_least=1, at_most=MOST_TRIALS)
     tail = float(1 - arguments.fraction("level", level)) / 2

@@ -67,12 +67,12 @@ def frozen(cls: type[Cls]) -> type[Cls]:
 
 
 def stacked(*each: Tree) -> Tree:
-    """Pytrees of one structure as one of arrays, with an axis more in front."""
+    """Pytrees of one structure as a single one of arrays with an additional leading axis."""
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
 
 
 def select(condition: Any, a: Tree, b: Tree) -> Tree:
-    """Leaf by leaf that of a where the condition holds, else that of b."""
+    """Leaf by leaf, the leaf of a where the condition holds, else that of b."""
     return jax.tree.map(lambda x, y: jnp.where(condition, x, y), a, b)
 
 
@@ -91,7 +91,7 @@ def exportable(cls: type) -> None:
 
 
 def _number(value: Any) -> Any:
-    """What JSON does not know: NumPy's numbers."""
+    """NumPy's numbers, which JSON does not know, as Python's."""
     if not isinstance(value, np.generic):
         raise TypeError(f"jax.export needs static values that are literals, got {value!r}")
     return value.item()
@@ -109,7 +109,7 @@ def _repr(self: Any) -> str:
 
 
 def equal(self: Any, other: Any) -> bool:
-    """Of one class, with the same static values, and leaf by leaf the same numbers."""
+    """Whether both are of one class, with the same static values and, leaf by leaf, the same numbers."""
     if type(self) is not type(other):
         return NotImplemented
     (leaves, structure), (others, other_structure) = jax.tree.flatten(self), jax.tree.flatten(other)
@@ -117,7 +117,7 @@ def equal(self: Any, other: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """By all digits: JAX would compare in 32 bits what NumPy holds in 64."""
+    """Whether two leaves are equal in all digits: JAX would compare in 32 bits what NumPy holds in 64."""
     if one is other:
         return True
     if np.shape(one) != np.shape(other) or _is_key(one) != _is_key(other):
@@ -133,7 +133,7 @@ def _is_key(leaf: Any) -> bool:
 
 
 def hashed(self: Any) -> int:
-    """Of arrays with axes, and of keys, the shapes alone: the same where the numbers are, whatever their type."""
+    """A hash that sees only the shapes of keys and of arrays with axes: equal numbers have the same one, whatever their type."""
     leaves, structure = jax.tree.flatten(self)
     return hash((structure, *map(_hashable, leaves)))
 
@@ -145,7 +145,7 @@ def _hashable(leaf: Any) -> Any:
 
 
 def _show(field: dataclasses.Field[Any]) -> Callable[[Any], str]:
-    """How a field is shown: as it says itself, or by its shape, in which the last axis of wide integers is called limbs, or more."""
+    """What shows a field: the function it names, or that for wide integers if its last axis is called limbs or more, or `show.short`."""
     axes = getattr(field.type, "dim_str", "").split()
     usual = show.wide if axes[-1:] in (["limbs"], ["more"]) else show.short
     return field.metadata.get("show", usual)

@@ -66,17 +66,17 @@ def pairs(key: Array, count: int) -> tuple[UInt32[Array, "count"], UInt32[Array,
 
 
 def _is_threefry(key: Array) -> bool:
-    """Whether JAX would draw from this key by counters."""
+    """Whether this is a Threefry key, from which JAX would draw by counters."""
     partitionable = getattr(jax.config, "jax_threefry_partitionable", False)
     typed = jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
     return partitionable and typed and str(jax.random.key_impl(key)) == "threefry2x32"
 
 
 def for_loops(key: Array) -> Array:
-    """The key itself, if it is Threefry's, else one of Threefry drawn from it: for loops whose every turn draws by `fold_in` anew.
+    """The key itself if it is one of Threefry, else a Threefry key drawn from it: for loops in which every turn draws anew by `fold_in`.
 
-    Under `vmap` other generators (rbg) draw the words of all lanes from the key of the first one. Once its loop has ended, its key stands
-    still, and all further turns of other lanes would get the same words.
+    Under `vmap` other generators (rbg) draw the words of all lanes from the key of the first one. Once the loop of that lane has ended,
+    its key stands still, and all further turns of other lanes would get the same words.
 
     >>> str(jax.random.key_impl(for_loops(jax.random.key(0, impl="rbg"))))
     'threefry2x32'
@@ -110,12 +110,12 @@ def exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape
 
 
 def of_pairs(function: Callable[[Array, Array], Array], key: Array, shape: tuple[int, ...] = ()) -> Array:
-    """An elementwise function of the high and low halves of independent 64-bit words, a pair of `pairs` each.
+    """An elementwise function of the high and low halves of independent 64-bit words, each as `pairs` makes it.
 
-    What it makes of them is stored in place of the words (see the module). A longer array begins with the same draws.
+    The results are stored in place of the words (see the module). A longer array begins with the same draws.
 
     Args:
-      function: recognised by equality, so hand over the same function again.
+      function: recognised by equality, so pass the same function each time.
       key: a PRNG key.
       shape: of the result.
     """
@@ -140,7 +140,7 @@ def fine_exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*
     """Standard exponential variates with full relative accuracy near 0 and right tails down to 5e-20, a pair of words each.
 
     `exponential` makes them with less arithmetic; it is exact where variates are compared with large numbers, as coins are, but its
-    small ones are multiples of 6e-8. Noise needs those, too, so neither serves for the other.
+    small ones are multiples of 6e-8. Noise needs accurate small ones, too, so neither function can replace the other.
     """
     return of_pairs(log_uniform, key, shape)
 
@@ -158,7 +158,7 @@ def log_uniform(high: UInt32[Array, "*s"], low: UInt32[Array, "*s"]) -> Float[Ar
 
 
 def gumbel(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Standard Gumbel variables -ln E, both tails right to 5e-20: the greatest of logits plus these is that of i with P ∝ exp(logit i)."""
+    """Standard Gumbel variables -ln E, both tails right to 5e-20: with them added, logit i is the greatest with P ∝ exp(logit i)."""
     return of_pairs(_gumbel, key, shape)
 
 
@@ -186,11 +186,11 @@ def coins(
 ) -> UInt32[Array, "rows words"]:
     """Independent coins, packed: in every row, bit i of word w is 1 with probability bias[i, w] 2^-32, exactly.
 
-    If all biases are multiples of 2^(32 - digits), only so many digits are drawn; the coins are the same.
+    If all biases are multiples of 2^(32 - digits), only `digits` of the digits are drawn; the coins are the same.
 
-    Bit i of 32 random words is a number below 2^32, a digit a word, and the coin is 1 iff that number is below the bias. The
-    comparison runs from the last digit to the first, 32 coins at a time: a smaller digit is less, a greater one is not, an equal one
-    leaves what the digits behind it said. With the complements of the random digits, that is the majority of the three.
+    The bits i of 32 random words form a number below 2^32, one digit per word, and the coin is 1 iff that number is below the bias. The
+    comparison runs from the last digit to the first, 32 coins at a time: a smaller digit makes it less, a greater one makes it not less,
+    and an equal one leaves the verdict of the digits behind it. With the complement of the random digit, that is the majority of the three.
     """
     of_bias = packed.planes(bias)
 
@@ -200,7 +200,7 @@ def coins(
             less = (word & (digit | less)) | (digit & less)
         return less
 
-    # Nothing is less than digits that are all 0.
+    # No number is less than one whose digits are all 0.
     return lax.fori_loop(
         (packed.WORD - digits) // 2, packed.WORD // 2, compare, jnp.zeros((rows, bias.shape[1]), jnp.uint32)
     )

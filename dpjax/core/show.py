@@ -6,9 +6,9 @@ from typing import Any
 import jax
 import numpy as np
 
-FEW = 8  # entries that are listed
-HEAD = 4  # of more, how many are
-LONG = 80  # characters: an object within another one that needs more is shown by its name
+FEW = 8  # the most entries that are all listed
+HEAD = 4  # how many are listed if there are more
+LONG = 80  # characters: an object within another one that needs more is shown by the name of its type
 
 
 def short(value: Any) -> str:
@@ -22,7 +22,7 @@ def short(value: Any) -> str:
 
 
 def wide(value: Any) -> str:
-    """The same, where uint32 arrays are wide integers (`dpjax.domains.wide`): along the last axis the limbs, the most significant first.
+    """As `short`, but uint32 arrays are wide integers (`dpjax.domains.wide`): the last axis holds the limbs, the most significant first.
 
     >>> import jax.numpy as jnp
     >>> wide(jnp.array([1, 5], jnp.uint32)), wide(jnp.array([[0, 5], [2, 0]], jnp.uint32))
@@ -32,7 +32,7 @@ def wide(value: Any) -> str:
 
 
 def at_least(value: float, digits: int = 4) -> str:
-    """A number in so many digits, rounded up: for what is promised to be no more.
+    """A number in `digits` digits, rounded up: for quantities that are promised not to exceed it.
 
     >>> at_least(0.46211716), at_least(1e-6), at_least(0.25), at_least(float("inf"))
     ('0.4622', '1e-06', '0.25', 'inf')
@@ -41,7 +41,7 @@ def at_least(value: float, digits: int = 4) -> str:
 
 
 def at_most(value: float, digits: int = 4) -> str:
-    """The same, rounded down: for what is known to be no less.
+    """A number in `digits` digits, rounded down: for quantities that are known not to be less.
 
     >>> at_most(0.46218716)
     '0.4621'
@@ -55,7 +55,7 @@ def _rounded(value: float, digits: int, way: str) -> str:
 
 
 def whole(value: float) -> str:
-    """A given number with all of its digits, without a point that says nothing.
+    """A given number with all of its digits, without a superfluous decimal point.
 
     >>> whole(1.0), whole(1.0000049), whole(1e-6)
     ('1', '1.0000049', '1e-06')
@@ -65,7 +65,7 @@ def whole(value: float) -> str:
 
 
 def but(beta: float) -> str:
-    """1 - beta, never more: of a small beta as a difference, which would be shown as 1.
+    """1 - beta, never rounded up: it is written as a difference for a small beta, where it would be shown as 1.
 
     >>> but(0.05), but(0.9), but(1e-7), but(1e-20)
     ('0.95', '0.1', '1 - 1e-07', '1 - 1e-20')
@@ -75,7 +75,7 @@ def but(beta: float) -> str:
 
 
 def listed(entries: list[Any]) -> str:
-    """A list, of which not more than the first few entries are shown.
+    """A list; if it is long, only its first few entries are shown.
 
     >>> listed([1, 2]), listed(list(range(100)))
     ('[1, 2]', '[0, 1, 2, 3, ...]')
@@ -122,12 +122,12 @@ def _array(value: Any) -> str:
 def _wide_array(value: Any) -> str:
     if value.dtype != np.uint32 or not concrete(value) or np.ndim(value) not in (1, 2):
         return _array(value)
-    rows = integers(np.atleast_2d(value))  # NumPy's: where something is traced, JAX makes a tracer of what it indexes
+    rows = integers(np.atleast_2d(value))  # NumPy's: while something is traced, indexing by JAX gives tracers
     return str(rows[0]) if value.ndim == 1 else listed(rows)
 
 
 def as_chosen(value: Any) -> str:
-    """A setting as somebody chose it: a float but for its last digits, in which 0.1 + 0.2 is not 0.3.
+    """A setting as somebody chose it: a float without its last digits, in which 0.1 + 0.2 differs from 0.3.
 
     >>> as_chosen(0.1 + 0.2)
     '0.3'

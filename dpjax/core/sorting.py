@@ -1,4 +1,4 @@
-"""Sorts by several keys, and of floats, in the way that each platform is fast at.
+"""Sorts by several keys, and sorts of floats, in the way that is fast on each platform.
 
 A CPU compares all keys at once. The radix sort of a GPU's vendor takes one key and a simple comparison; anything else goes to a sort
 several times slower. There the keys are sorted one by one, the least significant first, each pass stable.
@@ -62,7 +62,7 @@ def order(x: Float[Array, "n"]) -> Int[Array, "n"]:
 
 
 def _integers(x: Float[Array, "n"]) -> tuple[UInt[Array, "n"], UInt[Array, ""]]:
-    """(Integers in the order of floats, that of the least float that is not negative)."""
+    """(Integers in the order of the floats, the integer of the least float that is not negative)."""
     word = jnp.uint64 if x.dtype == jnp.float64 else jnp.uint32
     sign = jnp.array(1, word) << (jnp.iinfo(word).bits - 1)
     bits = lax.bitcast_convert_type(x, word)

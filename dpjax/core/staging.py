@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Real
 
 T = TypeVar("T")
 FEW_ROWS = 16
-SHORT_ROW = 8  # of limbs: what is cut into columns, so that vector instructions run along the rows
+SHORT_ROW = 8  # limbs: rows up to this length are cut into columns, so that vector instructions run along the rows
 
 
 def once(function: Callable[..., T], *operands: Any) -> T:
@@ -22,8 +22,8 @@ def once(function: Callable[..., T], *operands: Any) -> T:
 
     XLA's CPU fusion copies cheap arithmetic into every consumer. With limbs that depend on each other the copies multiply from stage to
     stage (18-fold for an addition of three limbs), and an optimization barrier is removed before fusion. The outputs of a conditional are
-    stored, so the function becomes a branch of one whose condition always holds. Elsewhere it is called as it is: compilers of GPUs keep
-    fusions small, and the host would wait for the device to tell it how each conditional turned out.
+    stored, so the function becomes a branch of one whose condition always holds. On other platforms it is called as it is: compilers of
+    GPUs keep fusions small, and the host would wait for the device to report how each conditional turned out.
 
     >>> once(lambda x: x + 1, jnp.ones(2)).tolist()
     [2.0, 2.0]
@@ -42,7 +42,7 @@ def once(function: Callable[..., T], *operands: Any) -> T:
 
 
 def _holds() -> Bool[Array, ""]:
-    """True, without the compiler's knowledge and never batched: `vmap` would make a select of a condition that is.
+    """True, but unknown to the compiler, and never batched: `vmap` would turn a conditional on a batched one into a select.
 
     The optimization barrier hides the constant while XLA simplifies conditionals. It is removed later.
     """
@@ -50,9 +50,9 @@ def _holds() -> Bool[Array, ""]:
 
 
 def unless(done: Bool[Array, ""], value: T, otherwise: Callable[..., T], *operands: Any) -> T:
-    """value if done, else otherwise(*operands), which is computed only then: for fast ways that are not always open.
+    """value if done, else otherwise(*operands), which is computed only then: for fast ways that are not always available.
 
-    `vmap` makes a select of a conditional, and both branches are always computed. A loop that ends after its first turn becomes one that
+    `vmap` turns a conditional into a select, and both branches are always computed. A loop that ends after its first turn becomes one that
     runs if any member of the batch is not done.
 
     >>> unless(jnp.bool_(False), jnp.int32(1), lambda x: x + 1, jnp.int32(1)).tolist()
@@ -60,19 +60,19 @@ def unless(done: Bool[Array, ""], value: T, otherwise: Callable[..., T], *operan
     """
 
     def turn(state: tuple[Array, T]) -> tuple[Array, T]:
-        # They must seem to depend on the state: XLA computes before a loop what does not.
+        # The operands must seem to depend on the state: XLA computes in advance, before the loop, what does not.
         given = jax.tree.map(lambda leaf: jnp.where(state[0], jnp.zeros_like(leaf), leaf), operands)
         return jnp.bool_(True), otherwise(*together(given))
 
     operands = apart(operands)
-    # Not a constant, of which XLA would see that no turn changes it: then what a turn computes does not depend on the state.
+    # `done` must not be a constant: XLA would see that no turn changes it, so that what a turn computes does not depend on the state.
     return lax.while_loop(lambda state: ~state[0], turn, (done & _holds(), value))[1]
 
 
 def one_by_one(function: Callable[..., T]) -> Callable[..., T]:
-    """The function, which `vmap` runs for one lane after another on a CPU: for loops with a large state and their own numbers of turns.
+    """The function, which `vmap` runs for one lane after another on a CPU: for loops with a large state whose numbers of turns differ.
 
-    `vmap` of a loop turns for all lanes until the last is done, and copies the state of all in every turn.
+    Under `vmap` a loop runs for all lanes until the last one is done, and copies the state of all lanes in every turn.
 
     >>> jax.vmap(one_by_one(lambda x, y: x + y), in_axes=(0, None))(jnp.arange(3), jnp.int32(2)).tolist()
     [2, 3, 4]
@@ -97,7 +97,7 @@ def greatest(x: Real[Array, "n *many"]) -> Real[Array, "*many"]:
 def _by_halves(x: Array, better: Callable[[Array, Array], Array], best: Callable[[Array], Array]) -> Array:
     """The best along the first axis: few rows are compared one after another, in one pass.
 
-    Of few numbers XLA's reduction finds the best, since it is stored: comparisons would be made again for everyone who uses the result.
+    Among few numbers XLA's reduction finds the best, since its result is stored: comparisons would be made again for every use of it.
     """
     while x.shape[0] > FEW_ROWS:
         half = (x.shape[0] + 1) // 2
@@ -109,7 +109,7 @@ def compiled_fast() -> dict[str, Any]:
     """Compiler options for a program that takes longer to compile than to run, such as a law of a few dozen samples.
 
     On a CPU, JAX before 0.11 can do without the emitters of fusions, which takes a quarter off XLA's time. Most programs then run as
-    fast, some (loops that change packed coins) take three times as long. What XLA_FLAGS say stands.
+    fast, some (loops that change packed coins) take three times as long. A setting in XLA_FLAGS stands.
     """
     return _on_cpu("xla_cpu_use_fusion_emitters", False) if jax.__version_info__ < (0, 11) else {}
 
@@ -117,18 +117,19 @@ def compiled_fast() -> dict[str, Any]:
 def with_wide_vectors() -> dict[str, Any]:
     """Compiler options for a program that runs for long, such as a count of many trials.
 
-    On a CPU, XLA asks LLVM for vectors of 256 bits even where there are some of 512, for fear of the lower clock of early processors that
-    had them. Random words then take twice as long, and a trial a quarter longer. Nothing is rounded otherwise. What XLA_FLAGS say stands.
+    On a CPU, XLA asks LLVM for vectors of 256 bits even where there are some of 512, because the first processors that had these lowered
+    their clock for them. Random words then take twice as long, and a trial a quarter longer. Rounding does not change. A setting in
+    XLA_FLAGS stands.
     """
     return _on_cpu("xla_cpu_prefer_vector_width", 512)
 
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Without Python's collector of garbage, while a large program is traced.
+    """Keeps Python's garbage collector off while a large program is traced.
 
-    Tracing makes tens of thousands of objects that all stay until the program is there. Whenever their number has grown enough, the
-    collector looks at them and at everything else in the process, and finds nothing: a quarter of the time.
+    Tracing makes tens of thousands of objects that all stay until the program is complete. Whenever their number has grown enough, the
+    collector examines them and everything else in the process, and finds nothing; this takes a quarter of the time.
 
     >>> before = gc.isenabled()
     >>> with uncollected():
@@ -169,6 +170,6 @@ def apart(tree: Any) -> Any:
 
 
 def together(tree: Any) -> Any:
-    """The inverse."""
+    """The inverse of `apart`."""
     is_cut = lambda part: isinstance(part, _Columns)  # noqa: E731
     return jax.tree.map(lambda part: jnp.stack(part, axis=-1) if is_cut(part) else part, tree, is_leaf=is_cut)

@@ -9,11 +9,11 @@ from jax import lax
 from jaxtyping import Array, Real
 
 ROW = 32
-FEW = 128  # rows whose totals XLA adds up as fast
+FEW = 128  # up to this number of rows, XLA adds up their totals as fast
 
 
 def running(values: Real[Array, "n"]) -> Real[Array, "n"]:
-    """jnp.cumsum in the type of the values; sums of floats are right to a last place or two of the largest.
+    """jnp.cumsum in the type of the values; sums of floats are right to one or two units in the last place of the largest.
 
     >>> running(jnp.array([3, 1, 2])).tolist()
     [3, 4, 6]
@@ -40,7 +40,7 @@ def running_max(values: Real[Array, "n"]) -> Real[Array, "n"]:
 
 
 def _within(values: Array, join: Callable[[Array, Array], Array], nothing: Any) -> Array:
-    """Within rows of 32, by sliding windows, which are vector operations."""
+    """Running results within rows of 32, by sliding windows, which are vector operations."""
     rows = jnp.pad(values, (0, -values.shape[0] % ROW), constant_values=nothing).reshape(-1, ROW)
     for step, terms in ((1, 4), (4, 8)):  # windows of 4 neighbours, then of 8 such windows
         reach = step * (terms - 1)

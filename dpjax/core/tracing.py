@@ -11,7 +11,7 @@ from dpjax.core.arguments import is_traced
 
 
 def refusal(function: Callable[..., Any], *arguments: Any) -> str | None:
-    """None if JAX can trace the function, else why not. What it raises without tracing, too, is raised, with a note.
+    """None if JAX can trace the function, else why not; if it also fails untraced, that exception is raised, with a note.
 
     >>> refusal(lambda x: -x, 1.0) is None, refusal(lambda x: 0 if x > 0 else 1, 1.0)[:29]
     (True, 'TracerBoolConversionError: At')
@@ -45,10 +45,10 @@ def _holds_traced(value: Any) -> bool:
 
 @contextlib.contextmanager
 def keeps_nothing(name: str, owner: Any) -> Iterator[None]:
-    """A TypeError that says what to do, where somebody else's object has kept a value that JAX traced, and uses it later."""
+    """Raises a TypeError that says what to do if somebody else's object has kept a value that JAX traced, and uses it later."""
     try:
         yield
-    # UnexpectedTracerError, or, of a traced constant, what XLA says of a program that lacks it.
+    # An UnexpectedTracerError or, for a traced constant, XLA's error about a program that lacks it.
     except Exception as error:
         kept = [part for part, value in getattr(owner, "__dict__", {}).items() if _holds_traced(value)]
         if not kept and not isinstance(error, jax.errors.UnexpectedTracerError):
@@ -63,7 +63,7 @@ def _keys() -> jax.Array:
 
 
 def _repeated(function: Callable[..., Any], arguments: Sequence[Any]) -> list[np.ndarray] | None:
-    """What comes by each of the keys, leaf by leaf; None if it is not the same, to the bit, a second time."""
+    """The results by each of the keys, leaf by leaf; None if they are not the same, to the bit, a second time."""
 
     def columns() -> list[np.ndarray]:
         plain = [jax.tree.leaves(function(key, *arguments)) for key in _keys()]
@@ -75,7 +75,7 @@ def _repeated(function: Callable[..., Any], arguments: Sequence[Any]) -> list[np
 
 
 def repeats(function: Callable[..., Any], *arguments: Any) -> bool:
-    """Whether some runs function(key, *arguments) come out by the same key as before, to the bit. Nothing is compiled as a whole.
+    """Whether some runs function(key, *arguments) give the same by the same key twice, to the bit; nothing is compiled as a whole.
 
     >>> repeats(lambda key: jax.random.uniform(key)), repeats(lambda key: np.random.default_rng().random())
     (True, False)
@@ -84,7 +84,7 @@ def repeats(function: Callable[..., Any], *arguments: Any) -> bool:
 
 
 def is_pure(function: Callable[..., Any], several: Sequence[Sequence[Any]] = ((),)) -> bool:
-    """Whether some runs function(key, *arguments) come out by the same key as before, to the bit, and compiled as they do without.
+    """Whether some runs function(key, *arguments) give the same by the same key twice, to the bit, and nearly the same if compiled.
 
     Draws that do not come from the key would be made once and for all by compilation.
 

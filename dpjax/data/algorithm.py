@@ -1,18 +1,18 @@
-"""The shell of every algorithm: what everybody calls, written once.
+"""The shell of every algorithm: the methods that users call, written once.
 
-An algorithm is a frozen pytree (`core.pytree.frozen`); what people sweep are leaves, everything else is static, so one compiled program
-serves every sample size up to its bucket and every epsilon. It is a chain of three pure stages:
+An algorithm is a frozen pytree (`core.pytree.frozen`). Parameters that people sweep are leaves and everything else is static, so one
+compiled program serves every epsilon and every sample size up to its bucket. An algorithm has three pure stages:
 
-    prepare(data) -> view                           what it looks at
+    prepare(data) -> view                           what a run or the law uses of the data
     draw(key, view) -> (output, released, info)     one run
     law(view, event) -> (P[event], P[not, or bottom])
 
-and a family of algorithms (learners of thresholds, solvers of the interior point problem, ...) has a base class that says which data it
-takes (`kind`, `fit`, `fits`) and what an event is to it (`event`, `exactly`, `listed`). The rest is here: arguments are checked before
-anything is compiled, data are padded to their bucket, programs are compiled once, and what was not released is not shown.
+A family of algorithms (learners of thresholds, solvers of the interior point problem, ...) has a base class that defines which data it
+takes (`kind`, `fit`, `fits`) and what an event means for it (`event`, `exactly`, `listed`). Everything else is here: arguments are checked
+before anything is compiled, data are padded to their bucket, programs are compiled once, and an output that was not released is not shown.
 
-An algorithm of one's own need not derive from this class. Whatever has `__call__(key, data)` can be run, searched for its least n and
-audited; with `pmf`, `probability` or `guarantee` it is verified exactly, measured without trials, and held to its claim.
+A user's own algorithm need not derive from this class. Any object with `__call__(key, data)` can be run, audited and searched for its
+least n. With `pmf` it can be verified exactly, with `probability` measured without trials, and with `guarantee` held to its claim.
 """
 
 import functools
@@ -31,8 +31,8 @@ from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import wide
 from dpjax.domains.events import Accurate, Interval, number
 
-LARGEST_PMF = 12  # bits of a domain whose points `pmf` lists
-ON_THE_HOST = {"guarantee", "guarantee_under", "sample_size"}  # in float64, from numbers and not from traced values
+LARGEST_PMF = 12  # the most bits of a domain whose points `pmf` lists
+ON_THE_HOST = {"guarantee", "guarantee_under", "sample_size"}  # computed in float64, never from traced values
 
 
 class Algorithm:
@@ -44,7 +44,7 @@ class Algorithm:
     any_distribution: ClassVar[bool] = True  # whether `sample_size` holds for examples of every distribution
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """What the host computes refuses traced parameters by name, whichever class defines it."""
+        """Makes the methods that the host computes refuse traced parameters by name, whichever class defines them."""
         super().__init_subclass__(**given)
         for name in ON_THE_HOST & vars(cls).keys():
             setattr(cls, name, _of_known_numbers(vars(cls)[name]))
@@ -52,11 +52,11 @@ class Algorithm:
     # What an algorithm defines --------------------------------------------------------------------------------
 
     def prepare(self, data: Any) -> Any:
-        """What one run, or the law, looks at."""
+        """The view: what a run or the law uses of the data."""
         raise NotImplementedError
 
     def draw(self, key: Array, view: Any) -> tuple[Any, Bool[Array, ""], Any]:
-        """One run: (output, whether one was released, info)."""
+        """One run: (output, whether it was released, info)."""
         raise NotImplementedError
 
     def law(self, view: Any, event: Any) -> Float[Array, "2"]:
@@ -64,14 +64,14 @@ class Algorithm:
         raise NotImplementedError(f"{type(self).__name__} has no law of events")
 
     def guarantee(self) -> Any:
-        """The privacy that holds for the numbers in use: a `dpjax.accounting.Guarantee`, which may be `Guarantee.none(relation)`."""
+        """The privacy that holds for the parameters in use: a `dpjax.accounting.Guarantee`, which may be `Guarantee.none(relation)`."""
         raise NotImplementedError(f"{type(self).__name__} states no guarantee")
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples that suffice for error alpha but with probability beta.
+        """A number of examples that suffices for error alpha except with probability beta.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1), or more than this algorithm can promise.
+          ValueError: alpha or beta is outside (0, 1), or they demand more than this algorithm can promise.
         """
         raise NotImplementedError(f"{type(self).__name__} has no theorem on how many examples suffice")
 
@@ -82,15 +82,15 @@ class Algorithm:
         raise NotImplementedError
 
     def fits(self, data: Any) -> Bool[Array, ""]:
-        """Whether the data are in the domain: what `fit` cannot see of traced values."""
+        """Whether the data are in the domain, which `fit` cannot check for traced values."""
         return data.in_domain(self.bits)  # type: ignore[attr-defined]
 
     def sound(self) -> Bool[Array, ""]:
-        """Whether the numbers in use are in their ranges: what a factory cannot see of traced values."""
+        """Whether the parameters in use are in their ranges, which a factory cannot check for traced values."""
         return sound(self)
 
     def check_event(self, event: Any) -> Any:
-        """An event as its users write it, checked and brought to the form that `event` takes."""
+        """Checks an event as users write it and converts it to the form that `event` takes."""
         raise TypeError(f"event: {type(self).__name__} has no law of {event!r}")
 
     def event(self, view: Any, event: Any) -> Any:
@@ -98,19 +98,19 @@ class Algorithm:
         return event
 
     def exactly(self, output: Any) -> Any:
-        """The event that this is the output."""
+        """The event that the output is exactly this one."""
         raise TypeError(f"output: {type(self).__name__} has no probability of a single output, got {output!r}")
 
     def listed(self) -> int:
-        """How many outputs there are, bottom aside; ValueError if too many for a list."""
+        """The number of possible outputs, bottom excluded; ValueError if there are too many to list."""
         raise NotImplementedError(f"{type(self).__name__} has no list of its outputs, and so no pmf")
 
     def outputs(self, data: Any) -> int:
-        """How many outputs there are on these data, bottom aside: `listed`, unless the data say it."""
+        """The number of possible outputs on these data, bottom excluded: `listed`, unless it depends on the data."""
         return self.listed()
 
     def output(self, index: Int[Array, ""]) -> Any:
-        """The output of this index."""
+        """The output with this index."""
         raise NotImplementedError(f"{type(self).__name__} numbers no outputs")
 
     def anything(self) -> Any:
@@ -127,26 +127,26 @@ class Algorithm:
           data: of the algorithm's `kind`.
 
         Returns:
-          An `Outcome`: `hypothesis` is the output, blank unless `status` is OK; `info` what was chosen on the way (not private).
+          An `Outcome`: `hypothesis` is the output, blank unless `status` is OK; `info` holds what was chosen on the way (not private).
 
         Raises:
-          TypeError, ValueError: a key that is none; data that do not fit the domain (as far as they are not traced).
+          TypeError, ValueError: `key` is not a PRNG key, or the data do not fit the domain (checked only where they are not traced).
         """
         return _run(self, arguments.key(key), self._fitted(data))
 
     def probability(self, data: Any, event: Any) -> Float[Array, "2"]:
         """(P[output in the event], P[it is not, or bottom]) over the algorithm's coins, exactly.
 
-        Each of both is a sum of positive terms, so that 1e-12 comes out right in float32, too. Differentiable in the floats of the
-        algorithm, vmappable over them and over data. NaN where the data are not in the domain.
+        Both are sums of positive terms, so that even 1e-12 is accurate in float32. The result is differentiable in the algorithm's floats,
+        and can be vmapped over them and over data. It is NaN where the data are not in the domain.
 
         Args:
           data: of the algorithm's `kind`.
-          event: for ordered outputs a half-open interval (low, high) of ints or of wide integers; see the family. With
+          event: for ordered outputs a half-open interval (low, high) of ints or of wide integers; otherwise see the family. With
             `distribution.within(alpha)` this is the law of "population error <= alpha" given the sample.
 
         Raises:
-          TypeError, ValueError: data or an event that do not fit.
+          TypeError, ValueError: the data or the event do not fit the algorithm.
         """
         return _law(self, self._fitted(data), self.check_event(event))
 
@@ -164,16 +164,16 @@ class Algorithm:
         return self._accurate(data, error)[1]
 
     def log_prob(self, data: Any, output: Any) -> Float[Array, ""]:
-        """ln P[this output]; -inf where it is impossible, and below 1e-38 (1e-308 with x64) if the algorithm keeps no logarithms."""
+        """ln P[this output]; -inf if P is 0 or, unless the algorithm keeps logarithms, if it is below 1e-38 (1e-308 with x64)."""
         return _log_prob(self, self._fitted(data), self.check_event(self.exactly(output)))
 
     def pmf(self, data: Any) -> Float[Array, "outcomes"]:
-        """The probability of every output of a small domain, then of bottom: for the exact verifier."""
+        """The probabilities of all outputs of a small domain, followed by that of bottom; for the exact verifier."""
         data = self._fitted(data)
         return _pmf(self, data, self.outputs(data))
 
     def _fitted(self, data: Any) -> Any:
-        """`fit`; what no program could take is told first."""
+        """`fit`, after a check that the algorithm is a pytree, as every program needs it to be."""
         if jax.tree_util.all_leaves([self]):
             raise TypeError(
                 f"{type(self).__name__} must be a pytree: decorate the class with @dpjax.core.pytree.frozen"
@@ -187,11 +187,11 @@ class Algorithm:
     # How, where an algorithm knows a faster way ---------------------------------------------------------------
 
     def run(self, key: Array, data: Any) -> tuple[Any, Bool[Array, ""], Any]:
-        """`draw` on what `prepare` sees; an algorithm with a fast way to the same draws says here how."""
+        """`draw` on what `prepare` returns; an algorithm that has a faster way to the same draws overrides this."""
         return self.draw(key, self.prepare(data))
 
     def log_mass(self, view: Any, event: Any) -> Float[Array, ""]:
-        """`log_prob` given the view and the event of that output; an algorithm that keeps logarithms says it below 1e-38, too."""
+        """`log_prob` given the view and the event of that output; algorithms that keep logarithms override it, for P below 1e-38, too."""
         return jnp.log(self.law(view, event)[0])
 
     def masses(self, view: Any, outputs: int) -> Float[Array, "outcomes"]:
@@ -225,7 +225,7 @@ def _run(algorithm: Algorithm, key: Array, data: Any) -> Outcome:
 
 
 def status(algorithm: Algorithm, data: Any, released: Bool[Array, ""]) -> Int[Array, ""]:
-    """The code of a run that did, or did not, release something."""
+    """The status code of a run, given whether it released something."""
     code = jnp.where(released, Status.OK, Status.BOTTOM)
     code = jnp.where(algorithm.fits(data), code, Status.OUTSIDE_DOMAIN)
     return jnp.where(algorithm.sound(), code, Status.BAD_PARAMETER).astype(jnp.int32)
@@ -249,19 +249,19 @@ def _pmf(algorithm: Algorithm, data: Any, outputs: int) -> Float[Array, "outcome
 
 
 def _if_good(algorithm: Algorithm, data: Any, law: Array) -> Array:
-    """The law, and NaN where a run would end with another status than OK or BOTTOM: no number may pass for a law that is none."""
+    """The law, but NaN where a run would end with a status other than OK or BOTTOM: no number may then pass for a law."""
     return jnp.where(algorithm.fits(data) & algorithm.sound(), law, jnp.nan)
 
 
 def sound(parameters: Any) -> Bool[Array, ""]:
-    """Whether `epsilon` (finite, > 0, not subnormal) and `delta` (in [0, 1)), where there are any, are in their ranges; within, too."""
+    """Whether `epsilon` (finite, > 0, not subnormal) and `delta` (in [0, 1)), if present, are in range, in nested algorithms, too."""
     good = jnp.bool_(True)
     for part in vars(parameters).values():
         if isinstance(part, Algorithm):
             good &= part.sound()
     if hasattr(parameters, "epsilon"):
         epsilon = jnp.asarray(parameters.epsilon, float)
-        good &= (epsilon >= jnp.finfo(epsilon.dtype).tiny) & (epsilon < jnp.inf)  # 1 over what is subnormal is infinite
+        good &= (epsilon >= jnp.finfo(epsilon.dtype).tiny) & (epsilon < jnp.inf)  # 1 over subnormal numbers is infinite
     if hasattr(parameters, "delta"):
         delta = jnp.asarray(parameters.delta, float)
         good &= (delta >= 0) & (delta < 1)
@@ -269,12 +269,12 @@ def sound(parameters: Any) -> Bool[Array, ""]:
 
 
 def few_points(bits: Any) -> int:
-    """The size 2^bits of a domain that is small enough for a list; ValueError if it is not, TypeError if bits are traced."""
+    """The size 2^bits of a domain that is small enough to list; ValueError if it is not, TypeError if bits are traced."""
     return 1 << arguments.integer("bits", arguments.known_integer("bits", bits), at_least=1, at_most=LARGEST_PMF)
 
 
 def whole(examples: float) -> int:
-    """A theorem's number of examples as a whole one, at least 1.
+    """A theorem's number of examples, rounded up to an integer that is at least 1.
 
     >>> whole(7.2), whole(0.3)
     (8, 1)
@@ -286,8 +286,8 @@ class Ordered(Algorithm):
     """An algorithm on `kind` whose outputs are points 0, ..., `last` of an ordered domain, as wide integers.
 
     Attributes:
-      bits: of the data's domain; may be traced.
-      limbs: of an output, and of an interval's ends.
+      bits: number of bits of the data's domain; may be traced.
+      limbs: number of limbs of an output, and of the ends of an interval.
     """
 
     bits: Any
@@ -312,12 +312,12 @@ class Ordered(Algorithm):
 
 
 def of_dpjax(algorithm: Any) -> bool:
-    """Whether it is an algorithm of dpjax, with all that it calls: nothing of somebody else's class."""
+    """Whether this is an algorithm of dpjax that calls only code of dpjax, since it holds nothing of another's class."""
     return isinstance(algorithm, Algorithm) and ours(algorithm)
 
 
 def ours(part: Any) -> bool:
-    """Whether neither it nor anything that it holds is somebody else's: numbers and arrays call nothing."""
+    """Whether the object and everything that it holds are of classes of dpjax; numbers and arrays are allowed, as they call nothing."""
     if isinstance(part, int | float | str | None | np.ndarray | np.generic | jax.Array):
         return True
     if type(part) not in (tuple, list) and not type(part).__module__.startswith("dpjax."):

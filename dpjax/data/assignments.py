@@ -1,4 +1,4 @@
-"""Labelled assignments to many Boolean variables, packed: 32 examples a word."""
+"""Labelled assignments to many Boolean variables, packed 32 examples to a word."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ MOST_ROWS = 2**24  # counts are exact in float32
 class Assignments:
     """Labelled vectors of {0, 1}^d; build it by `Assignments.create`.
 
-    May hold nothing: under add/remove the number of examples is private too. One column a variable, so that a count over all examples is
-    a sum over words of neighbouring columns.
+    It may be empty: under add/remove the number of examples is private too. Each variable has a column of its own, so that a count over
+    all examples is a sum over words of neighbouring columns.
 
     Attributes:
       x: bit i of x[w, v] is variable v of example 32 w + i; uint32 of shape (words, d).
@@ -39,7 +39,8 @@ class Assignments:
           y: n labels 0 or 1.
 
         Raises:
-          TypeError: other things than booleans or integers. ValueError: shapes that do not fit, other numbers than 0 and 1.
+          TypeError: entries that are neither booleans nor integers. ValueError: shapes that do not fit, numbers other than 0 and 1, more
+            than 2^24 rows.
 
         >>> Assignments.create([[True, False, True], [False, False, True]], [1, 0])
         Assignments(n_valid=2, rows=32, variables=3)
@@ -69,7 +70,7 @@ class Assignments:
 
     @property
     def variables(self) -> int:
-        """d."""
+        """The number of variables, d."""
         return self.x.shape[1]
 
     @property
@@ -80,11 +81,11 @@ class Assignments:
         return jnp.where(left == bits.WORD, jnp.uint32(0xFFFFFFFF), ones)
 
     def counted(self) -> Bool[Array, ""]:
-        """Whether there are 0, ..., `rows` valid examples, no more than floats count."""
+        """Whether there are 0, ..., `rows` valid examples, and no more than floats can count."""
         return (self.n_valid >= 0) & (self.n_valid <= self.rows) & countable(self)
 
     def padded(self, rows: int | None = None) -> "Assignments":
-        """The same examples with room for `rows`, at least their own (default: up to their bucket, 32 times a power of two)."""
+        """The same examples with room for `rows`, at least the present number (default: their bucket, 32 times a power of two)."""
         rows = self.rows if rows is None else arguments.integer("rows", rows, at_least=self.rows)
         more = _words(rows) - self.x.shape[0]
         if more == 0:
@@ -94,12 +95,12 @@ class Assignments:
 
 
 def _words(rows: int) -> int:
-    """The least power of two of words that holds so many examples."""
+    """The least power of two that is enough words for `rows` examples."""
     return 1 << max(bits.words_for(rows) - 1, 0).bit_length()
 
 
 def _zeros_and_ones(name: str, values: Any) -> np.ndarray:
-    """As booleans."""
+    """The values as booleans; anything but booleans, zeros and ones is refused."""
     given = arguments.array(name, values)
     if given.dtype == bool:
         return given

@@ -1,4 +1,4 @@
-"""What columns hold, brought to one array of NumPy's own types where there is one: numbers, dates and times, none of them missing."""
+"""Columns of numbers, dates and times, none of them missing, converted to one array, of one of NumPy's own types where possible."""
 
 import datetime
 import decimal
@@ -23,19 +23,19 @@ MOMENTS = (
 
 
 def read(values: Any) -> np.ndarray:
-    """The column as an array of one axis without missing values: of NumPy's own types if it can be."""
+    """The column as an array of one axis without missing values, of one of NumPy's own types if possible."""
     if getattr(values, "nlevels", 1) > 1:
         raise TypeError(f"values must be one column, got {type(values).__name__} of {values.nlevels} levels")
     if getattr(values, "ndim", 1) > 1:
         raise ValueError(f"values must have one axis, got shape {values.shape}")
-    if hasattr(values, "isna"):  # pandas: its own idea of what is missing, and of types
+    if hasattr(values, "isna"):  # pandas has its own notions of missing values and of types
         _refuse_missing(np.asarray(values.isna()))
         kind: Any = getattr(values, "dtype", None)
         zoned = getattr(kind, "tz", None) is not None
-        if str(kind) == "time64[ns][pyarrow]":  # of which Python's times would keep the microseconds
+        if str(kind) == "time64[ns][pyarrow]":  # Python's times would keep its microseconds only
             values = values.astype("int64[pyarrow]").to_numpy().view("m8[ns]")
         else:
-            # Of times with a zone, in UTC.
+            # Times with a zone are converted to UTC.
             values = values.to_numpy(dtype=f"M8[{kind.unit}]" if zoned else getattr(kind, "numpy_dtype", None))
     if not arguments.is_row(values):
         raise TypeError(f"values must be a column of numbers, dates or times, got {type(values).__name__}")
@@ -68,7 +68,7 @@ def read(values: Any) -> np.ndarray:
 
 
 def _loses(dtype: np.dtype, values: Any) -> bool:
-    """Whether NumPy may have rounded integers that these floats do not hold, wrapped dates and times, or counted True as 1."""
+    """Whether NumPy may have rounded integers that its floats cannot hold, wrapped dates and times, or counted True as 1."""
     if dtype.kind in "mM":
         return any(getattr(each, "dtype", None) != dtype for each in values)
     if dtype.kind in "iu":
@@ -78,7 +78,7 @@ def _loses(dtype: np.dtype, values: Any) -> bool:
 
 def _is_missing(each: Any) -> Any:
     if isinstance(each, decimal.Decimal):
-        return each.is_nan()  # a signalling one may not be compared
+        return each.is_nan()  # a signalling NaN may not be compared
     unequal = type(each).__name__ in MISSING or each != each
     return isinstance(unequal, bool | np.bool_) and unequal  # an array has one answer for each of its numbers
 
@@ -89,14 +89,14 @@ def _refuse_missing(missing: np.ndarray) -> None:
 
 
 def rows(wrong: np.ndarray) -> str:
-    """How many rows, and the first of them."""
+    """A text for error messages: how many rows are wrong, and the first of them."""
     places = np.flatnonzero(wrong)
     first = ", ".join(map(str, places[:SHOWN].tolist())) + (", ..." if len(places) > SHOWN else "")
     return f"{len(places)} of {len(wrong)} rows: {first}"
 
 
 def _of_python(array: np.ndarray) -> np.ndarray:
-    """Python's dates, times and booleans as NumPy's, pandas' too, and floats, with or without integers; other numbers as they are."""
+    """Booleans, dates and times of Python or pandas, and floats with or without integers, in NumPy's types; other numbers as they are."""
     if all(isinstance(each, bool | np.bool_) for each in array):
         return array.astype(bool)
     for kind, dtype in MOMENTS:
@@ -123,7 +123,7 @@ def _of_python(array: np.ndarray) -> np.ndarray:
 
 
 def _refuse_some_zones(moments: np.ndarray) -> None:
-    """Times without a zone have no order among those with one."""
+    """Refuses times with a zone mixed with times without one, as these have no common order."""
     zoned = [each.tzinfo is not None for each in moments]
     if any(zoned) and not all(zoned):
         row = zoned.index(False)
@@ -131,7 +131,7 @@ def _refuse_some_zones(moments: np.ndarray) -> None:
 
 
 def _of_moments(moments: list[Any], dtype: str) -> np.ndarray:
-    """In the finest of their units: days, microseconds, or what pandas has. NumPy finds it, and wraps, or refuses, what it cannot hold."""
+    """The moments in the finest of their units (days, microseconds, or pandas' own); ValueError for those that NumPy wraps or refuses."""
     try:
         array = np.array(moments, dtype)
         wrapped = np.array([not _holds(*pair) for pair in zip(array, moments, strict=True)], bool)
@@ -143,7 +143,7 @@ def _of_moments(moments: list[Any], dtype: str) -> np.ndarray:
 
 
 def _holds(found: Any, moment: Any) -> bool:
-    """Whether this is the moment, and not what is left of it modulo 2^64 units."""
+    """Whether `found` is this moment, and not its remainder modulo 2^64 units."""
     if isinstance(moment, datetime.timedelta):
         return found.astype("m8[us]").item() == moment
     own = np.datetime64(moment) if isinstance(moment, datetime.date) else moment
@@ -151,7 +151,7 @@ def _holds(found: Any, moment: Any) -> bool:
 
 
 def _plain(name: str, moment: Any) -> Any:
-    """A date or a time as what NumPy takes whole: in UTC, a time of the day since midnight, and pandas' with their nanoseconds."""
+    """A date or time as NumPy takes it without loss: in UTC, a time of day as a duration since midnight, pandas' to the nanosecond."""
     if isinstance(moment, datetime.time):
         if moment.tzinfo is not None:
             raise TypeError(f"{name} must have no time with a zone, got {moment!r}")
@@ -165,7 +165,7 @@ def _plain(name: str, moment: Any) -> Any:
 
 
 def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
-    """A bound or a unit as one date, time or duration of this dtype; TypeError or ValueError if it is none that the dtype can hold."""
+    """A bound or a unit as one date, time or duration of this dtype; TypeError or ValueError if the dtype cannot hold it."""
     plain = _plain(name, bound)
     try:
         written = np.asarray(plain)
@@ -176,7 +176,7 @@ def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
             raise TypeError("a number without a unit, or the clock, which tells nothing that is written down")
         found = np.array(plain, dtype.kind + "8").reshape(())  # in a unit of its own
         same = found.astype(dtype)
-    except OverflowError:  # by newer versions of NumPy; older ones wrap
+    except OverflowError:  # raised by newer versions of NumPy; older ones wrap
         same = np.array("NaT", dtype)
     except (TypeError, ValueError) as error:
         rule = (

@@ -1,19 +1,19 @@
 """Columns of numbers, dates and times as points of an ordered domain, and back.
 
-An encoding is public: it depends on the type of the values, on the bounds and on the unit, never on the values themselves. (Of a Python
-list or an object array the type is read off the values, and pandas chose that of a column by them: `read_csv` makes floats of integers
-if one is missing or has a decimal point, `to_datetime` takes the finest unit that occurs. Where that may not be known, fix the type
-beforehand, as by `read_csv(dtype=...)` or `.astype("float64")`.) It keeps the order, so that whatever is found between two codes is found
-between their values. What lies outside the bounds is told before anything is rounded to a step; a float equals the bound that it is the
-nearest float to.
+An encoding is public: it depends on the type of the values, on the bounds and on the unit, never on the values themselves. (The type of a
+Python list or an object array is inferred from its values, and so is the type that pandas chose for a column: `read_csv` turns integers
+into floats if one is missing or has a decimal point, and `to_datetime` takes the finest unit that occurs. Where this must not become
+known, fix the type beforehand, as by `read_csv(dtype=...)` or `.astype("float64")`.) It preserves the order, so that whatever lies between
+two codes lies between their values. Values outside the bounds are detected before anything is rounded to a step; a float that is the
+nearest float to a bound counts as equal to it.
 
 | values | codes |
 |---|---|
-| integers, booleans, dates, times | steps of one unit from `low` on, exact; between two steps the nearest, half to even |
+| integers, booleans, dates, times | steps of one unit from `low` on, exact; a value between two steps gets the nearest, ties to even |
 | decimals (floats with a unit) | the same; unit and bounds are taken as they are written, so that 0.1 is a tenth |
-| floats | all floats from `low` to `high` in order: the bits of a float are an integer, and negative ones are turned over; -0 is 0 |
+| floats | all floats from `low` to `high` in order: a float's bits are read as an integer, those of negative ones inverted; -0 is 0 |
 
-A float that misses the middle of two steps by no more than a few roundings, as 1.115 does in steps of 0.01, may be given either of them.
+A float that misses the middle of two steps by no more than a few roundings, as 1.115 does in steps of 0.01, may get either of them.
 """
 
 import dataclasses
@@ -31,20 +31,20 @@ from dpjax.data.columns import moment, read, rows
 from dpjax.data.points import Points
 from dpjax.domains import wide
 
-MOST_STEPS = 2**53  # of decimals, which float64 holds
+MOST_STEPS = 2**53  # of decimals, so that float64 holds them
 FRACTIONAL = float | np.floating | decimal.Decimal | Fraction
-FAST = 2**51  # up to here a decimal times its denominator is rounded by 1/4 + 1/8 at most: the nearest integer is right
+FAST = 2**51  # up to here a decimal times its denominator is off by 1/4 + 1/8 at most: the nearest integer is right
 
 
 @dataclasses.dataclass(frozen=True)
 class Encoding:
-    """What a code stands for; made by `encode`, and without anything private.
+    """The values that codes stand for; made by `encode`, and contains nothing private.
 
     Attributes:
       kind: "integers", "decimals" or "floats".
-      dtype: of the values, as NumPy writes it; "object" for integers beyond 64 bits.
-      low: the value of code 0, as an integer in units of the dtype, a fraction, or an integer that keeps the order of floats.
-      unit: one step, in the same units.
+      dtype: the type of the values, as NumPy writes it; "object" for integers beyond 64 bits.
+      low: the value of code 0: an integer in units of the dtype, a fraction for decimals, or for floats their place in the order of floats.
+      unit: one step, in the same units as `low`.
       last: the code of the upper bound.
     """
 
@@ -67,7 +67,7 @@ class Encoding:
         return min(max(round(Fraction(-self.low) / Fraction(self.unit)), 0), self.last + 1)
 
     def agrees(self, other: "Encoding") -> bool:
-        """Whether every value has the same code by both. Of which type integers and decimals are does not matter.
+        """Whether every value has the same code under both encodings, whatever the types of integers and decimals.
 
         >>> narrow, wide = (encode(np.array([1, 7], kind), low=0, high=9).encoding for kind in ("uint8", "int64"))
         >>> narrow.agrees(wide), narrow.agrees(encode(np.array([1, 7]), low=1, high=9).encoding)
@@ -78,11 +78,11 @@ class Encoding:
         return alike and (self.low, self.unit, self.last) == (other.low, other.unit, other.last)
 
     def value(self, code: int) -> Any:
-        """What one code stands for, as a NumPy scalar (or a Python integer beyond 64 bits)."""
+        """The value that a code stands for, as a NumPy scalar (or a Python integer beyond 64 bits)."""
         return self.values([code])[0]
 
     def values(self, codes: Iterable[int]) -> np.ndarray:
-        """What codes stand for; one beyond that of the upper bound stands for the upper bound."""
+        """The values that codes stand for; a code beyond that of the upper bound stands for the upper bound."""
         inside = [min(code, self.last) for code in codes]
         if self.kind == "decimals":
             q = _denominator(self.low, self.unit)
@@ -103,9 +103,9 @@ class Column:
     """An encoded column.
 
     Attributes:
-      points: the codes, for any algorithm on points; `points.x` for a `Sample` with labels.
-      encoding: how to read them; public.
-      clipped: how many values lay outside the bounds and were moved to the nearer one. Not to be released: it looks at the data.
+      points: the codes, for any algorithm on points; with labels, `points.x` makes a `Sample`.
+      encoding: how to read the codes; public.
+      clipped: how many values lay outside the bounds and were moved to the nearer one. Not to be released: it depends on the data.
     """
 
     points: Points
@@ -114,7 +114,7 @@ class Column:
 
     @property
     def bits(self) -> int:
-        """d of the domain."""
+        """The number d of bits of the domain."""
         return self.encoding.bits
 
     def decode(self, outputs: Any) -> Any:
@@ -123,15 +123,15 @@ class Column:
 
 
 def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, clip: bool = False) -> Column:
-    """A column as points of an ordered domain; see the module.
+    """Encodes a column as points of an ordered domain; see the module.
 
     Args:
-      values: one axis of integers, booleans, floats, dates or times: a NumPy array, a pandas column, or a list, also of
-        `decimal.Decimal`, `datetime.date`, `datetime.datetime` and pandas' moments (those with a zone are brought to UTC, of which bounds
-        without one are, too) and `datetime.time`. Floats and integers in one list are floats of 64 bits.
-      unit: one step: a number for numbers (one that is not whole makes floats of integers), a `numpy.timedelta64` or a
-        `datetime.timedelta` for dates and times. Absent: 1 for integers, the array's own unit for dates and times, and every float for
-        floats. Another unit needs bounds.
+      values: one axis of integers, booleans, floats, dates or times: a NumPy array, a pandas column, or a list. A list may also hold
+        `decimal.Decimal`, `datetime.date`, `datetime.time`, `datetime.datetime` and pandas' moments. Moments with a zone are converted
+        to UTC, and bounds without one are then taken to be in UTC, too. Floats and integers in one list become floats of 64 bits.
+      unit: one step: a number for numbers (a fractional one turns integers into floats), a `numpy.timedelta64` or a
+        `datetime.timedelta` for dates and times. Absent: 1 for integers, the array's own unit for dates and times; for floats, every
+        float is a step. A unit that is given needs bounds.
       low, high: public bounds, both inclusive, in the values' own type, a whole number of units apart. Absent: all values of the type.
       clip: whether values outside the bounds are moved to the nearer one.
 
@@ -139,9 +139,9 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
       A `Column`.
 
     Raises:
-      TypeError: values, a unit or bounds of a type that is not encoded, or not that of the values.
-      ValueError: missing values or values outside the bounds, with their rows; more than one axis; a unit that is not positive or does not
-        divide the bounds' distance; a unit without bounds.
+      TypeError: values, a unit or bounds of a type that cannot be encoded, or that is not the type of the values.
+      ValueError: missing values or values outside the bounds (the message names their rows); more than one axis; a unit that is not
+        positive or does not divide the distance of the bounds; a unit without bounds.
 
     >>> column = encode([19.99, 5.25, 1200.0], unit=0.01, low=0, high=1e6, clip=True)
     >>> column.bits, column.clipped, [float(value) for value in column.decode([525, 1999])]
@@ -182,16 +182,16 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
 
 
 def _scalar(value: Any) -> Any:
-    """What an array without axes holds, in its own precision, in which it is written."""
+    """The number in an array without axes, in its own precision, since it will be taken as it is written; other values as they are."""
     array = isinstance(value, np.ndarray | jax.Array) and not isinstance(
         value, np.ma.MaskedArray
-    )  # of which one may be 0
+    )  # a masked one would be read as 0
     plain = array and value.ndim == 0 and isinstance(value.dtype, np.dtype)
     return np.asarray(value)[()] if plain and not arguments.is_traced(value) else value
 
 
 def _of_integers(unit: Any) -> Any:
-    """A unit of integers, an integer itself if it is whole."""
+    """The unit for a column of integers, as an int if it is a whole number."""
     if isinstance(unit, decimal.Decimal | Fraction):  # as floats, they would be rounded
         finite = isinstance(unit, Fraction) or unit.is_finite()
         return int(unit) if finite and Fraction(unit).denominator == 1 else unit
@@ -199,17 +199,17 @@ def _of_integers(unit: Any) -> Any:
 
 
 def decode(outputs: Any, encoding: Encoding) -> Any:
-    """What codes stand for.
+    """The values that codes stand for.
 
     Args:
-      outputs: a wide integer, as algorithms release, or an array of them (..., limbs); or an int, or a list of ints.
-      encoding: of the column. A code beyond that of the upper bound stands for the upper bound.
+      outputs: a wide integer, as algorithms release it, or an array of them, shape (..., limbs); or an int, or a list of ints.
+      encoding: that of the column. A code beyond that of the upper bound stands for the upper bound.
 
     Returns:
-      A NumPy array of the values' type, with the outputs' leading axes; a scalar for a single one.
+      A NumPy array of the values' type, with the outputs' leading axes; a scalar for a single output.
 
     Raises:
-      TypeError, ValueError: outputs that are no codes.
+      TypeError, ValueError: outputs that are not codes.
 
     >>> int(decode(7, encode([1, 2], low=-5, high=10).encoding))
     2
@@ -227,7 +227,7 @@ def decode(outputs: Any, encoding: Encoding) -> Any:
         return found.reshape(np.shape(outputs)[:-1]) if np.ndim(outputs) > 1 else found[0]
     if np.ndim(outputs) == 0:
         return encoding.value(arguments.integer("outputs", outputs, at_least=0, at_most=2**encoding.bits))
-    most = 2**encoding.bits  # which a threshold above all points is
+    most = 2**encoding.bits  # the code of a threshold above all points
     return encoding.values([arguments.integer("outputs", each, at_least=0, at_most=most) for each in outputs])
 
 
@@ -239,7 +239,7 @@ Codes = Callable[[np.ndarray], tuple[Any, np.ndarray]]
 
 
 def _integers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encoding, Codes]:
-    """Integers, and dates and times by the integers that they are."""
+    """Integers, and dates and times by the integers that represent them."""
     timed = array.dtype.kind in "mM"
     least, most = _ends(array.dtype)
     shown = unit, low, high
@@ -256,7 +256,7 @@ def _integers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encodi
             (whole < low) if low > least else _none(whole),
             (whole > high) if high < most else _none(whole),
         )
-        # Modulo 2^64, so that no difference is too large.
+        # Differences are taken modulo 2^64, so that none is too large.
         away = np.where(below, low, np.where(above, high, whole)) if below.any() or above.any() else whole
         away = away.astype(np.uint64) - np.uint64(low % 2**64)
         if step == 1:
@@ -296,7 +296,7 @@ def _decimals(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encodi
 
 
 def _nearest(values: Iterable[Any], encoding: Encoding) -> list[int]:
-    """Codes one by one, exactly."""
+    """The codes of the nearest steps, computed exactly, one by one."""
     steps = (round((Fraction(each) - encoding.low) / encoding.unit) for each in values)
     return [min(max(step, 0), encoding.last) for step in steps]
 
@@ -331,14 +331,14 @@ def _python_numbers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[
     def codes(array: np.ndarray) -> tuple[list[int], np.ndarray]:
         least, most = encoding.low, encoding.low + encoding.unit * encoding.last
         outside = np.array([not least <= each <= most for each in array], bool)
-        inside = (min(max(each, least), most) for each in array)  # an infinite one has no fraction
+        inside = (min(max(each, least), most) for each in array)  # before `Fraction`, which infinities do not have
         return _nearest(inside, encoding), outside
 
     return encoding, codes
 
 
 def _grid(unit: Any, low: Any, high: Any, dtype: str) -> Encoding:
-    """Steps of a unit, as fractions that are what was written."""
+    """A grid in steps of the unit; bounds and unit are the fractions that were written."""
     if unit is None or low is None or high is None:
         kinds = "floats with a unit, decimals, fractions and Python's integers"
         raise ValueError(f"unit, low and high must all be given for {kinds}, got {unit!r}, {low!r} and {high!r}")
@@ -357,7 +357,7 @@ def _written(name: str, value: Any, dtype: str) -> Fraction:
         found = Fraction(value)
     else:
         number = arguments.number(name, value, above=-math.inf, below=math.inf)
-        # As it is written in its own precision: a tenth of 32 bits is a tenth.
+        # As it is written in its own precision: 0.1 in 32 bits is a tenth.
         found = Fraction(str(value) if isinstance(value, np.floating) else repr(number))
     if dtype == "object" and found.denominator > 1:
         raise ValueError(f"{name} must be a whole number, as the values are, got {value}")
@@ -365,14 +365,14 @@ def _written(name: str, value: Any, dtype: str) -> Fraction:
 
 
 def _held(name: str, value: Any, shown: Any, dtype: np.dtype) -> Any:
-    """The value, unless it is no infinity and floats of this type would make it one."""
+    """The value; ValueError if it is finite, but floats of this type would make it infinite."""
     if float(np.finfo(dtype).max) < abs(value) < math.inf:
         raise ValueError(f"{name} must be a number that {dtype} can hold, got {shown}")
     return value
 
 
 def _last(unit: Any, low: Any, high: Any, shown: tuple[Any, Any, Any]) -> int:
-    """The last code; what is refused is shown as it was given."""
+    """The last code; error messages show the arguments as they were given."""
     step, least, most = shown
     if unit <= 0:
         raise ValueError(f"unit must be > 0, got {step}")
@@ -393,7 +393,7 @@ def _ends(dtype: np.dtype) -> tuple[int, int]:
     if dtype.kind == "b":
         return 0, 1
     ends = np.iinfo(np.int64 if dtype.kind in "mM" else dtype)
-    return int(ends.min) + (dtype.kind in "mM"), int(ends.max)  # the least of 64 bits stands for no time
+    return int(ends.min) + (dtype.kind in "mM"), int(ends.max)  # the least integer of 64 bits stands for NaT
 
 
 def _whole(name: str, bound: Any, dtype: np.dtype) -> int:
@@ -422,7 +422,7 @@ def _step(unit: Any, dtype: np.dtype) -> int:
 
 
 def _ordered(array: np.ndarray) -> np.ndarray:
-    """Integers in the order of floats: the bits of a positive one; those of |x| turned over for a negative one."""
+    """Integers in the order of the floats: the bits of a positive float, and the inverted bits of |x| for a negative one."""
     width = array.dtype.itemsize
     raw: Any = (array + array.dtype.type(0)).view(np.int32 if width == 4 else np.int64)  # -0 becomes 0
     most = raw.dtype.type(np.iinfo(raw.dtype).max)
@@ -430,7 +430,7 @@ def _ordered(array: np.ndarray) -> np.ndarray:
 
 
 def _unordered(places: np.ndarray, dtype: str) -> np.ndarray:
-    """The floats at these places."""
+    """The floats at these places in the order of floats."""
     raw: Any = places.astype(np.int32 if np.dtype(dtype).itemsize == 4 else np.int64)
     most = raw.dtype.type(np.iinfo(raw.dtype).max)
     return np.where(raw < 0, raw ^ most, raw).view(dtype)

@@ -15,7 +15,7 @@ from dpjax.domains import wide
 class Examples:
     """Labelled points of X_d^D, the first `n_valid` rows; build it by `Examples.create`.
 
-    May hold nothing: under add/remove the number of examples is private too.
+    It may be empty: under add/remove the number of examples is private too.
 
     Attributes:
       x: uint32 of shape (rows, axes, limbs).
@@ -32,7 +32,7 @@ class Examples:
         """Checks and binds; n_valid defaults to every row.
 
         Raises:
-          TypeError: x is no uint32 array, y holds no numbers. ValueError: shapes that do not fit, no rows, a label other than 0 and 1,
+          TypeError: x is not a uint32 array, y holds no numbers. ValueError: shapes that do not fit, no rows, a label other than 0 and 1,
           n_valid outside 0, ..., rows. Values under tracing pass unchecked.
 
         >>> examples = Examples.create(wide.from_ints([1, 2, 3, 4], 8).reshape(2, 2, 1), [0, 1])
@@ -63,9 +63,10 @@ class Examples:
         return self.valid & (self.y == 1)
 
     def in_domain(self, bits: Any, *, positive_only: bool = True) -> Bool[Array, ""]:
-        """Whether there are 0, ..., `rows` valid rows, no more than floats count, labelled 0 and 1, and those of label 1 are in X_bits^D.
+        """Whether the number of valid rows is possible, they are labelled 0 and 1, and those of label 1 are in X_bits^D.
 
-        Where a learner looks at the points of negative examples, too (`positive_only` is False), those must be.
+        Possible are 0, ..., `rows`, but no more than floats can count. Where a learner uses the points of negative examples, too
+        (`positive_only` is False), these must also be in X_bits^D.
         """
         counted = (self.n_valid >= 0) & (self.n_valid <= self.rows)
         labelled = jnp.all(~self.valid | (self.y == 0) | (self.y == 1))
@@ -74,7 +75,7 @@ class Examples:
         return counted & labelled & countable(self) & inside
 
     def padded(self, at_least: int = 1) -> "Examples":
-        """The same examples with rows up to their bucket, or the bucket of `at_least`."""
+        """The same examples, padded to their bucket or the bucket of `at_least`, whichever is larger."""
         extra = max(bucket(self.rows), bucket(at_least)) - self.rows
         x, y = jnp.pad(self.x, ((0, extra), (0, 0), (0, 0))), jnp.pad(self.y, (0, extra))
         return Examples(x=x, y=y, n_valid=padded_count(self.n_valid, self.rows))
@@ -84,7 +85,7 @@ def points_on_axes(x: Any) -> UInt32[Array, "rows axes limbs"]:
     """x on the device, if it is an array of points of several axes.
 
     Raises:
-      TypeError: x is no uint32 array. ValueError: another number of axes, or none of something.
+      TypeError: x is not a uint32 array. ValueError: another number of axes, or an axis of length 0.
     """
     if getattr(x, "dtype", None) != np.uint32:
         raise TypeError(f"x must be a uint32 array, got {getattr(x, 'dtype', type(x).__name__)}")

@@ -1,4 +1,4 @@
-"""Whether data fit a learner: their kind, their width, their points."""
+"""Checks that data fit a learner: their kind, their width and their points."""
 
 from typing import Any, TypeVar
 
@@ -35,17 +35,17 @@ def fitted(
     Args:
       sample: what a learner was called with.
       kind: `Sample`, `MultiSample`, `Points` or `Weighted`.
-      bits: of the domain; may be traced, and then points are not checked.
-      limbs: how many limbs points may have, the usual number first; nothing: any.
+      bits: number of bits of the domain; may be traced, and then points are not checked.
+      limbs: the numbers of limbs that points may have, the usual one first; if empty, any.
       k: how many labels an example must have.
-      any_rows: whether the learner can do with any number of rows. Then a traced sample stays as it is: its program is compiled for
+      any_rows: whether the learner can handle any number of rows. If so, a traced sample stays as it is: its program is compiled for
         that number anyway.
-      counted: whether numbers of points enter floating point, as those of labels always do.
+      counted: whether counts of points enter floating point, as counts of labels always do.
 
     Raises:
-      TypeError: another kind, or points that are no wide numbers, in data put together by hand.
-      ValueError: another k, other limbs, or, as far as they are not traced, a valid point outside, a number of valid rows that there are
-        not, or that floats do not hold.
+      TypeError: another kind, or, in data assembled by hand, points that are not wide integers.
+      ValueError: another k or number of limbs, or, where they are not traced, a valid point outside the domain, or a number of valid rows
+        that is impossible or that floats cannot hold.
 
     >>> sample = Sample(x=wide.from_ints([1, 2, 3, 4], 8), y=[0, 0, 1, 1])
     >>> fitted(sample, Sample, bits=8, limbs=(1,)).rows
@@ -53,7 +53,7 @@ def fitted(
     """
     if not isinstance(sample, kind):
         raise TypeError(f"{name} must be a dpjax.{kind.__name__}, got {type(sample).__name__}")
-    if isinstance(sample.x, Scaled):  # drawn by a distribution, in its bucket
+    if isinstance(sample.x, Scaled):  # drawn by a distribution, and padded to its bucket already
         return sample
     wide_rows(f"{name}.x", sample.x)
     if k is not None and isinstance(sample, MultiSample) and sample.k != k:
@@ -74,7 +74,7 @@ def fitted(
 
 
 def _check_packed(name: str, sample: MultiSample) -> None:
-    """ValueError if the labels are no packed ones of k concepts: their type and shape are known of traced ones, too."""
+    """ValueError unless these are packed labels of k concepts: type and shape are known of traced labels, too."""
     shape = (sample.rows, packed.words_for(sample.k))
     got = getattr(sample.y, "dtype", type(sample.y).__name__), getattr(sample.y, "shape", None)
     if got != (np.uint32, shape):
@@ -91,14 +91,15 @@ def fitted_examples(
 
     Args:
       data: what a learner was called with.
-      axes, limbs: of a point.
-      bits: of a coordinate; may be traced, and then coordinates are not checked.
-      positive_only: whether points of negative examples play no part, and may be anywhere.
-      at_least: rows.
+      axes, limbs: the number of coordinates of a point, and the number of limbs of each.
+      bits: number of bits of a coordinate; may be traced, and then coordinates are not checked.
+      positive_only: whether the points of negative examples are not used, and may be anywhere.
+      at_least: a number of rows, to whose bucket the examples are padded if it is larger than their own.
 
     Raises:
-      TypeError: another kind, or arrays of other types, in data put together by hand.
-      ValueError: other shapes, or, as far as they are not traced, a wrong number of valid rows, a label, a valid point outside.
+      TypeError: another kind, or, in data assembled by hand, arrays of other types.
+      ValueError: other shapes, or, where they are not traced, a wrong number of valid rows, a label other than 0 and 1, or a valid point
+        outside the domain.
     """
     if not isinstance(data, Examples):
         raise TypeError(f"examples must be dpjax.data.examples.Examples, got {type(data).__name__}")
@@ -112,7 +113,7 @@ def fitted_examples(
         raise ValueError(f"examples.y must have one label a row, shape {data.x.shape[:1]}, got {data.y.shape}")
     n = _checked_count("examples.n_valid", data.n_valid, data.rows)
     if n is not None and not arguments.is_traced(data.y):
-        # In NumPy: within another function's trace JAX would make tracers of them.
+        # In NumPy, because JAX would turn them into tracers while another function is traced.
         y = np.asarray(data.y)[:n]
         if not np.isin(y, (0, 1)).all():
             raise ValueError(f"examples.y must hold labels 0 and 1 only, got {np.unique(y).tolist()}")
@@ -123,11 +124,11 @@ def fitted_examples(
 
 
 def fitted_assignments(data: Any, variables: int) -> Assignments:
-    """Assignments to so many variables, checked and padded to their bucket.
+    """Assignments to this number of variables, checked and padded to their bucket.
 
     Raises:
-      TypeError: another kind, or arrays of other types, in data put together by hand.
-      ValueError: another number of variables, shapes that do not fit, or, as far as it is not traced, a wrong number of examples.
+      TypeError: another kind, or, in data assembled by hand, arrays of other types.
+      ValueError: another number of variables, shapes that do not fit, or, if it is not traced, a wrong number of examples.
     """
     arguments.instance("data", data, Assignments)
     for name, array, axes in (("data.x", data.x, 2), ("data.y", data.y, 1)):
@@ -149,7 +150,7 @@ def _check_words(name: str, array: Any) -> None:
 
 
 def _checked_count(name: str, n_valid: Any, rows: int, *, counted: bool = True) -> int | None:
-    """How many rows count, if that is known, and then none that they cannot have, or, if they are `counted`, floats cannot count."""
+    """How many rows count, checked, or None if traced: at most `rows` and, if they are `counted`, no more than floats can count."""
     if arguments.is_traced(n_valid):
         return None
     n = arguments.integer(name, arguments.plain(n_valid), at_least=0, at_most=rows)

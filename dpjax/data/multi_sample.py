@@ -22,7 +22,7 @@ class MultiSample:
       n_valid: how many rows count; rows from n_valid on are ignored, whatever they hold.
       k: number of concepts (static).
       realizable: promise that rows are sorted and every column is labelled by a threshold (static), so that learners of
-        thresholds need not sort k times; for distributions that know it, `create` never sets it.
+        thresholds need not sort k times; set by distributions that know it, never by `create`.
     """
 
     x: UInt32[Array, "rows limbs"]
@@ -56,7 +56,7 @@ class MultiSample:
         y = _labels(y, x.shape[0])
         n_valid = row_count(n_valid, x.shape[0], at_least=1)
         if arguments.is_traced(y) and y.dtype != bool:
-            # Packed labels are 0 or 1 in any case: the count says that one was not.
+            # Packed labels are always 0 or 1, so a count of -1 records that a label was neither.
             wrong = jnp.any((y != 0) & (y != 1), axis=1) & valid_rows(x.shape[0], n_valid)
             n_valid = jnp.where(jnp.any(wrong), jnp.int32(-1), n_valid)
         return cls(x=x, y=bits.pack(jnp.asarray(y.astype(bool))), n_valid=n_valid, k=y.shape[1])
@@ -77,7 +77,7 @@ class MultiSample:
         return self.realizable
 
     def in_domain(self, bits: Any) -> Bool[Array, ""]:
-        """Whether there are 1, ..., `rows` valid rows, no more than `most_counted`, each a point of X_bits."""
+        """Whether there are 1, ..., `rows` valid rows, at most `most_counted` of them, each a point of X_bits."""
         return (self.n_valid >= 1) & (self.n_valid <= self.rows) & countable(self) & below(self, bits)
 
     @property
@@ -93,13 +93,13 @@ class MultiSample:
         return Sample.tree_unflatten((self.realizable, self.realizable), (self.x, y, self.n_valid))
 
     def padded(self, rows: int | None = None) -> "MultiSample":
-        """The same sample with `rows` >= its own rows (default: up to its bucket)."""
+        """The same sample padded to `rows` >= its own rows (default: to its bucket)."""
         n_valid, x, y = padded_rows(rows, self.n_valid, self.x, self.y)
         return MultiSample(x=x, y=y, n_valid=n_valid, k=self.k, realizable=self.realizable)
 
 
 def _labels(y: Any, rows: int) -> Array:
-    """y, as numbers (rows, k)."""
+    """y as an array of zeros and ones (rows, k), checked."""
     if not isinstance(y, jax.Array):
         y = arguments.array("y", y)
     if not arguments.holds_numbers(y):

@@ -1,4 +1,4 @@
-"""What an algorithm returns: a hypothesis, a status code that traced values can carry, and what is worth knowing of the run."""
+"""What an algorithm returns: a hypothesis, a status code that traced values can carry, and information about the run."""
 
 import enum
 from typing import Any
@@ -13,7 +13,7 @@ from dpjax.core.pytree import frozen, shown
 
 
 class Status(enum.IntEnum):
-    """Why an outcome is, or is not, to be used. An `IntEnum`, so traced codes compare with it."""
+    """Why an outcome may, or may not, be used; an `IntEnum`, so that traced codes can be compared with it."""
 
     OK = 0
     BOTTOM = 1
@@ -22,7 +22,7 @@ class Status(enum.IntEnum):
 
     @property
     def message(self) -> str:
-        """One sentence for people.
+        """One sentence that says what the status means.
 
         >>> Status(1).message
         'the mechanism returned bottom: it found no answer stable enough to release'
@@ -41,7 +41,7 @@ _MESSAGES = {
 
 
 def _name(status: Any) -> str:
-    """OK, BOTTOM, ... of known codes."""
+    """The names OK, BOTTOM, ... of known codes."""
     if not show.concrete(status) or status.ndim > 1:
         return show.short(status)
     names = [Status(code).name for code in np.ravel(status)]
@@ -55,7 +55,7 @@ class Outcome:
     Attributes:
       hypothesis: what was released; all zeros unless `status` is `Status.OK`.
       status: a `Status` code, int32.
-      info: what else the run tells (a dict of arrays); NOT covered by the privacy guarantee.
+      info: further information about the run (a dict of arrays); NOT covered by the privacy guarantee.
 
     >>> Outcome.of(jnp.array([0, 7], jnp.uint32), jnp.int32(0), {})
     Outcome(hypothesis=7, status=OK, info={})

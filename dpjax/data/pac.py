@@ -1,7 +1,8 @@
-"""One PAC experiment: draw a sample from a known distribution, learn, compare with the target (or each of k hypotheses with its own);
-as a trial, or as an exact law, of one learner or of many on the same sample.
+"""One PAC experiment: draw a sample from a known distribution, learn, and compare with the target.
 
-The functions take (key, what to run), so `dpjax.trials` can run any; all draw the same sample from the same key.
+Each of k hypotheses is compared with its own target. An experiment is run as a trial or computed as an exact law, for one learner or for
+many on the same sample. The functions take (key, what to run), so `dpjax.trials` can run any of them; all draw the same sample from the
+same key.
 
     >>> import jax
     >>> from dpjax.concepts import thresholds as concept
@@ -31,24 +32,25 @@ from dpjax.data.outcome import Outcome, Status
 from dpjax.data.sample import bucket
 from dpjax.domains import scaled
 
-ROUNDED = 1e-5  # what errors may be wrong by, and relative to alpha
+ROUNDED = 1e-5  # how far rounding may move errors: this, and this times alpha
 
 
 @frozen
 class Experiment:
-    """What is run: everything but the capacity is data, so one program serves every n up to it, and every epsilon.
+    """An experiment: everything but the capacity is data, so one program serves every epsilon, and every n up to the capacity.
 
     Attributes:
-      learner: for instance of `dpjax.learners.thresholds`, or a k-learner of `dpjax.multi`.
-      distribution: of `dpjax.concepts`; draws samples and knows its target, or k of them.
+      learner: for instance one of `dpjax.learners.thresholds`, or a k-learner of `dpjax.multi`.
+      distribution: one of `dpjax.concepts`; it draws samples and knows its target, or its k targets.
       n: number of examples, at most `capacity`.
-      alpha: largest population error (of each of k hypotheses) above that of the best concept of the class that counts as success. With
-        labels of a concept the best errs nowhere; with others (`concepts.agnostic`) this is agnostic learning (MULTI Definition 5).
+      alpha: the largest excess of the population error over that of the best concept of the class that counts as success (for each of k
+        hypotheses). If a concept gave the labels, the best error is 0; with other labels (`concepts.agnostic`) this is agnostic learning
+        (MULTI Definition 5).
       capacity: rows of the padded sample, 2^b - 1 (see `dpjax.data.sample.bucket`).
 
     Raises:
-      TypeError, ValueError: a capacity that is no length, an n outside 1, ..., capacity, or an alpha outside [0, 1] (as far as they have
-        a number).
+      TypeError, ValueError: a capacity that is not a length of arrays, an n outside 1, ..., capacity, or an alpha outside [0, 1] (n and
+        alpha are checked only if they are known numbers).
     """
 
     learner: Any
@@ -66,7 +68,7 @@ class Experiment:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is one number, and known: a pytree is rebuilt with batches, tracers and placeholders, too."""
+    """Whether the value is a single, known number: a pytree is also rebuilt with batches, tracers and placeholders."""
     return (
         isinstance(value, int | float | np.generic | np.ndarray | jax.Array)
         and np.ndim(value) == 0
@@ -75,7 +77,7 @@ def _is_number(value: Any) -> bool:
 
 
 def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
-    """One run: whether it failed (some error > alpha, or nothing released: MULTI Definitions 4, 5), and whether that was bottom."""
+    """One run: whether it failed (some error > alpha, or nothing released: MULTI Definitions 4, 5), and whether it returned bottom."""
     key_coins, sample = draw(key, experiment)
     outcome = as_outcome(experiment.learner(key_coins, sample))
     good = jnp.all(errors(outcome, sample, experiment) <= experiment.alpha)
@@ -83,7 +85,7 @@ def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
 
 
 def errors(outcome: Outcome, sample: Any, experiment: Experiment) -> Float[Array, "..."]:
-    """The error of a hypothesis, or of each of k."""
+    """The `excess` error of the hypothesis, or of each of k hypotheses."""
     many = isinstance(sample, MultiSample)
     found = excess(experiment.distribution, many=many)(outcome.hypothesis)
     if jnp.ndim(found) != many:
@@ -97,19 +99,19 @@ def errors(outcome: Outcome, sample: Any, experiment: Experiment) -> Float[Array
 def failure(key: Array, experiment: Experiment) -> Float[Array, ""]:
     """P[failure | sample], exactly, for the sample that `trial` draws from this key: averaged over keys, the failure probability.
 
-    By the law of the learner; or by its `population_failure(key, sample, distribution, alpha)`, if it has a law given some of its coins
-    only, for those that `trial` draws.
+    It is computed from the learner's law, or by its `population_failure(key, sample, distribution, alpha)` if the learner has a law only
+    given some of its coins: those that `trial` draws.
     """
     return _failure(*draw(key, experiment), experiment)
 
 
 @frozen
 class Grid:
-    """Experiments that differ in numbers of the learner and in alpha alone, so that all of them can look at one sample.
+    """Experiments that differ only in alpha and in numbers of the learner, so that all of them can use one sample.
 
     Attributes:
-      experiments: one `Experiment` whose learner's numbers, and whose alpha, have an axis of m in front.
-      count: how many of the m are asked for.
+      experiments: one `Experiment` in which alpha and the learner's numbers have a leading axis of length m.
+      count: how many of the m are to be computed; the others are padding.
     """
 
     experiments: Experiment
@@ -122,10 +124,10 @@ class Grid:
 
 
 def grid(experiments: Sequence[Experiment], size: int) -> Grid:
-    """The `Grid` of these, with room for `size`: grids of one size, of learners of one kind, share a program.
+    """The `Grid` of these experiments, with room for `size`: grids of one size, with learners of one kind, share a program.
 
     Args:
-      experiments: at least one; distribution, n and capacity are those of the first.
+      experiments: at least one; distribution, n and capacity are taken from the first.
       size: at least as many as there are experiments.
     """
     padded = [*experiments, *[experiments[0]] * (size - len(experiments))]
@@ -139,8 +141,8 @@ def grid(experiments: Sequence[Experiment], size: int) -> Grid:
 def failures(key: Array, grid: Grid) -> Float[Array, "m"]:
     """`failure` of each experiment of a grid; zeros after the first `count`.
 
-    The sample is drawn once. One after another, in a loop: the law of one does not depend on which others there are, to the last
-    bit, and one program serves any number of them.
+    The sample is drawn once. The experiments are computed one after another, in a loop. So the law of one is the same to the last bit,
+    whichever others there are, and one program serves any number of them.
     """
     drawn = draw(key, grid[0])
 
@@ -152,7 +154,7 @@ def failures(key: Array, grid: Grid) -> Float[Array, "m"]:
 
 
 def _failure(key_coins: Array, sample: Any, experiment: Experiment) -> Float[Array, ""]:
-    """P[failure] on a sample that is drawn."""
+    """P[failure] on a sample that has been drawn."""
     learner, distribution, alpha = experiment.learner, experiment.distribution, experiment.alpha
     if hasattr(learner, "population_failure"):
         return learner.population_failure(key_coins, sample, distribution, alpha)
@@ -164,9 +166,9 @@ def _failure(key_coins: Array, sample: Any, experiment: Experiment) -> Float[Arr
 
 
 def runs(key: Array, experiment: Experiment, count: int) -> Float[Array, "2"]:
-    """On the sample that `failure` draws: which share of so many runs fails for sure, and which at least nearly, but for roundings.
+    """On the sample that `failure` draws: the share of `count` runs that certainly fail, and the share that fail or nearly fail.
 
-    A law judges by an event, a run by an error: where that is alpha, up to roundings, they may differ.
+    A law judges by an event, a run by an error: where the error is alpha, up to rounding, they may differ.
     """
     key_coins, sample = draw(key, experiment)
 
@@ -180,7 +182,7 @@ def runs(key: Array, experiment: Experiment, count: int) -> Float[Array, "2"]:
 
 
 def excess(distribution: Any, *, many: bool) -> Callable[[Any], Array]:
-    """The error above that of the best concept, of one hypothesis or of k; for a distribution that knows none, the error."""
+    """The function from one hypothesis, or k, to the error above that of the best concept, or to the error if no best one is known."""
     names = ("excesses", "errors") if many else ("excess", "error")
     return getattr(distribution, names[0], None) or getattr(distribution, names[1])
 
@@ -195,12 +197,12 @@ def draw(key: Array, experiment: Experiment) -> tuple[Array, Any]:
 
 
 def scales(distribution: Any, capacity: int) -> bool:
-    """Whether a sample is drawn with points of few digits (`domains.scaled`): wide ones, in a bucket."""
+    """Whether samples are drawn with points of few digits (`domains.scaled`): if points are wide and the capacity is a bucket."""
     return hasattr(distribution, "draw_scaled") and scaled.pays(distribution.limbs) and bucket(capacity) == capacity
 
 
 def as_outcome(result: Any) -> Outcome:
-    """What a learner of anybody's returned: an `Outcome`, or a hypothesis that is always released."""
+    """The result of any learner as an `Outcome`: it is one already, or a hypothesis that is always released."""
     if isinstance(result, Outcome):
         return result
     return Outcome(hypothesis=result, status=jnp.int32(Status.OK), info={})

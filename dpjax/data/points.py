@@ -38,7 +38,7 @@ class Points:
         """Checks and binds; n_valid defaults to every row.
 
         Raises:
-          TypeError: x is no uint32 array, or ordered no bool.
+          TypeError: x is not a uint32 array, or ordered is not a bool.
           ValueError: no rows, n_valid outside 0, ..., rows, a promise that does not hold.
           Values under tracing pass unchecked.
 
@@ -88,12 +88,12 @@ class Points:
 
     def in_order(self, limbs: int) -> "Points":
         """The same points in increasing order, with `limbs` limbs; rows that do not count hold the greatest number."""
-        if isinstance(self.x, Scaled):  # rows that do not count are not looked at
+        if isinstance(self.x, Scaled):  # rows that do not count are never read
             return Points(x=self.x.resized(limbs), n_valid=self.n_valid, ordered=True)  # type: ignore[arg-type]
         x = jnp.where(self.valid[:, None], wide.resize(self.x, limbs), np.uint32(2**32 - 1))
         return Points(x=x if self.ordered else wide.sort(x)[0], n_valid=self.n_valid, ordered=True)
 
     def padded(self, rows: int | None = None) -> "Points":
-        """The same points with `rows` >= their own rows (default: up to their bucket)."""
+        """The same points padded to `rows` >= their own rows (default: to their bucket)."""
         n_valid, x = padded_rows(rows, self.n_valid, self.x)
         return Points(x=x, n_valid=n_valid, ordered=self.ordered)

@@ -35,7 +35,7 @@ class Sample:
       realizable: promise that they are ordered and all ones come before all zeros, as a threshold labels them (static).
 
     Raises:
-      TypeError: x is not uint32, y does not hold numbers, or a promise is no bool.
+      TypeError: x is not uint32, y does not hold numbers, or a promise is not a bool.
       ValueError: shapes that do not fit, no rows, a label other than 0 and 1, n_valid outside 1, ..., rows, a promise that does not
       hold. Values under tracing pass unchecked.
 
@@ -60,7 +60,7 @@ class Sample:
         _check_promises(self)
 
     def _set(self, leaves: Any, promises: tuple[bool, bool]) -> None:
-        """Plain assignment: what unflattening needs, where leaves may be anything."""
+        """Plain assignment without checks, as unflattening needs it: its leaves may be anything."""
         for name, value in zip(("x", "y", "n_valid", "ordered", "realizable"), (*leaves, *promises), strict=True):
             object.__setattr__(self, name, value)
 
@@ -88,13 +88,13 @@ class Sample:
         return valid_rows(self.rows, self.n_valid)
 
     def in_domain(self, bits: Any) -> Bool[Array, ""]:
-        """Whether there are 1, ..., `rows` valid rows, no more than `most_counted`, each a point of X_bits with a label 0 or 1."""
+        """Whether there are 1, ..., `rows` valid rows, at most `most_counted` of them, each a point of X_bits with a label 0 or 1."""
         counted = (self.n_valid >= 1) & (self.n_valid <= self.rows)
         labelled = jnp.all(~self.valid | (self.y == 0) | (self.y == 1))
         return counted & labelled & countable(self) & below(self, bits)
 
     def padded(self, rows: int | None = None) -> "Sample":
-        """The same sample with `rows` >= its own rows (default: up to its bucket)."""
+        """The same sample padded to `rows` >= its own rows (default: to its bucket)."""
         n_valid, x, y = padded_rows(rows, self.n_valid, self.x, self.y)
         return type(self).tree_unflatten((self.ordered, self.realizable), (x, y, n_valid))
 
@@ -114,7 +114,7 @@ exportable(Sample)
 
 
 def shown(data: Any, y: Any = None, **counts: int) -> str:
-    """The repr of rows of which some count: how many there are, their points as integers, their labels, and the promises made.
+    """The repr of padded data: how many rows count, their points as integers, their labels, and the promises made.
 
     >>> from dpjax.domains import scaled, wide
     >>> Sample(x=wide.from_ints([7, 2**40, 9], 64), y=[1, 0, 1], n_valid=2)
@@ -134,7 +134,7 @@ def shown(data: Any, y: Any = None, **counts: int) -> str:
 
 
 def padded_rows(rows: int | None, n_valid: Any, *arrays: Array) -> list[Any]:
-    """The count, and the arrays with zeros up to `rows` rows, at least as many as they have; None: up to their bucket."""
+    """The count, and the arrays padded with zeros to `rows` rows, at least as many as they have; None: to their bucket."""
     had = arrays[0].shape[0]
     rows = bucket(had) if rows is None else arguments.integer("rows", rows, at_least=had)
     if rows == had:
@@ -143,7 +143,7 @@ def padded_rows(rows: int | None, n_valid: Any, *arrays: Array) -> list[Any]:
 
 
 def padded_count(n_valid: Any, had: int) -> Any:
-    """How many rows count once there are more of them than there were: a count that was above them stays wrong, as -1.
+    """How many rows count after `had` rows have been padded: a count that exceeded `had` stays wrong, as -1.
 
     >>> int(padded_count(np.int32(3), 4)), int(padded_count(np.int32(5), 4))
     (3, -1)
@@ -154,7 +154,7 @@ def padded_count(n_valid: Any, had: int) -> Any:
 
 
 def _padded(array: Array, more: int) -> Array:
-    """So many rows of zeros more; of a known array on the host, or every number of rows would be a program of its own."""
+    """The array with `more` rows of zeros; a known one is padded on the host, or every number of rows would need its own program."""
     ends = [(0, more)] + [(0, 0)] * (array.ndim - 1)
     if arguments.is_traced(array):
         return jnp.pad(array, ends)
@@ -162,7 +162,7 @@ def _padded(array: Array, more: int) -> Array:
 
 
 def on_device(array: Any) -> Array:
-    """A NumPy array as a JAX array, which stays as it is. Without a program: `jnp.asarray` compiles one for every shape."""
+    """A NumPy array as a JAX array, without the program that `jnp.asarray` compiles for every shape; a JAX array as it is."""
     return array if isinstance(array, jax.Array) else jax.device_put(np.asarray(array))
 
 
@@ -172,10 +172,10 @@ def valid_rows(rows: int, n_valid: Int[Array, ""]) -> Bool[Array, "rows"]:
 
 
 def row_count(n_valid: Any, rows: int, *, at_least: int) -> Int[Array, ""]:
-    """How many rows count, all by default, as an int32; a traced count that no rows have becomes -1, which is none of any data.
+    """How many rows count, all by default, as an int32; a traced count outside 0, ..., `rows` becomes -1, which no data have.
 
     Raises:
-      TypeError: it is no integer. ValueError: it is below `at_least` or above `rows`. As far as it is known.
+      TypeError: it is not an integer. ValueError: it is known, and below `at_least` or above `rows`.
     """
     if not arguments.is_traced(n_valid):
         known = arguments.plain(n_valid)
@@ -188,7 +188,7 @@ def row_count(n_valid: Any, rows: int, *, at_least: int) -> Int[Array, ""]:
 
 
 def zeros_and_ones(y: Any) -> Int[Array, "*s"]:
-    """Labels as int32; of traced ones what is neither 0 nor 1 becomes -1, where a cast would make a label of it."""
+    """Labels as int32; a traced value other than 0 and 1 becomes -1, where a cast might turn it into a label."""
     if not arguments.is_traced(y):
         return on_device(y.astype(np.int32))
     if y.dtype == bool:
@@ -197,7 +197,7 @@ def zeros_and_ones(y: Any) -> Int[Array, "*s"]:
 
 
 def countable(data: Any) -> Bool[Array, ""]:
-    """Whether floats hold every count of rows; beyond `most_counted` neighbouring scores would be equal, and others two apart."""
+    """Whether floats hold every count of rows; beyond `most_counted` some neighbouring scores would be equal, others two apart."""
     return jnp.bool_(True) if data.rows <= arguments.most_counted() else data.n_valid <= arguments.most_counted()
 
 
@@ -211,7 +211,7 @@ def refuse_uncountable(name: str, n: Any) -> None:
 
 
 def below(data: Any, bits: Any) -> Bool[Array, ""]:
-    """Whether the valid rows of x are points of X_bits; of sorted ones the last speaks for all."""
+    """Whether the valid rows of x are points of X_bits; if they are sorted, the last one decides."""
     if data.ordered:
         last = scaled.at(data.x)(jnp.clip(data.n_valid - 1, 0, data.rows - 1))
         return (data.n_valid < 1) | (wide.bit_length(last) <= bits)
@@ -219,7 +219,7 @@ def below(data: Any, bits: Any) -> Bool[Array, ""]:
 
 
 def _check_promises(sample: Sample) -> None:
-    """ValueError if the valid rows, as far as they are known, are not as promised."""
+    """ValueError if the sample is known and its valid rows are not as promised."""
     if not sample.ordered or any(arguments.is_traced(leaf) for leaf in jax.tree.leaves(sample)):
         return
     n = int(sample.n_valid)
@@ -243,14 +243,14 @@ def _comparable(rows: np.ndarray) -> np.ndarray:
 
 
 def out_of_order(rows: np.ndarray, *, strictly: bool = False) -> int | None:
-    """The first row of limbs that is below the one before it, or `strictly` no greater, if any."""
+    """The first row of limbs that is below the one before it (if `strictly`, not above it), or None."""
     x = _comparable(rows)
     wrong = np.flatnonzero(x[1:] <= x[:-1] if strictly else x[1:] < x[:-1])
     return int(wrong[0]) + 1 if wrong.size else None
 
 
 def wide_rows(name: str, x: Any, limbs: int | None = None, *, at_least: int = 1) -> Array:
-    """x as a uint32 array of shape (rows, limbs) with at least so many rows; of any width, unless limbs are given."""
+    """x as a uint32 array of shape (rows, limbs) with `at_least` rows or more; of any width, unless limbs are given."""
     return _wide(name, x, limbs, axes=2, shape="(rows, limbs)", at_least=at_least)
 
 
@@ -267,7 +267,7 @@ def _wide(name: str, x: Any, limbs: int | None, *, axes: int, shape: str, at_lea
         raise ValueError(f"{name} must have shape {shape}, got {x.shape}")
     if x.shape[0] < at_least:
         raise ValueError(f"{name} must hold at least one row: it is empty")
-    if limbs is not None and x.shape[-1] != limbs:  # cut off, numbers would be others
+    if limbs is not None and x.shape[-1] != limbs:  # cutting limbs off would change the numbers
         raise ValueError(f"{name} must have numbers of {limbs} limbs, got {x.shape[-1]}")
     return on_device(x)
 

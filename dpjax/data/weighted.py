@@ -1,4 +1,4 @@
-"""Weighted points of an ordered domain: a multiset as (value, count), or a sanitized database."""
+"""Weighted points of an ordered domain: a multiset as pairs (value, count), or a sanitized database."""
 
 from typing import Any, ClassVar
 
@@ -21,9 +21,9 @@ LARGEST = np.uint32(0xFFFFFFFF)
 class Weighted:
     """Distinct points with weights, in increasing order, the first `n_valid` rows; build it by `Weighted.create` or `Weighted.of`.
 
-    As data, weights are whole numbers, the counts of a multiset: int32, or int64 under `jax.enable_x64(True)`, which printed constants
-    need. As a sanitized database they are real numbers >= 0. Answers are shares of the total, so that a database of any size, and one
-    with as many rows as the data, are compared alike.
+    In data, weights are integers, the counts of a multiset: int32, or int64 under `jax.enable_x64(True)`, which the printed constants
+    need. In a sanitized database they are real numbers >= 0. Answers are shares of the total, so that databases of any size, and those
+    with as many rows as the data, are compared in the same way.
 
     Attributes:
       x: uint32 of shape (rows, limbs); rows that do not count are all ones, so that the whole array increases.
@@ -35,18 +35,18 @@ class Weighted:
     weights: Shaped[Array, "rows"]
     n_valid: Int[Array, ""]
 
-    ordered: ClassVar[bool] = True  # a promise, as of `Points`
+    ordered: ClassVar[bool] = True  # a promise, as in `Points`
 
     @classmethod
     def create(cls, x: Any, weights: Any) -> "Weighted":
-        """A multiset from values and counts; equal values are added up, and counts 0 left out.
+        """A multiset from values and counts; counts of equal values are added up, and values with count 0 are left out.
 
         Args:
           x: values, uint32 of shape (rows, limbs) as made by `dpjax.domains.wide.from_ints`.
-          weights: as many whole numbers >= 0: Python ints, or an array of them.
+          weights: as many integers >= 0: Python ints, or an array of integers.
 
         Raises:
-          TypeError: x is no uint32 array, or weights are no whole numbers.
+          TypeError: x is not a uint32 array, or weights are not integers.
           ValueError: another number of weights, a negative one, none above 0, or a total that the integers in use cannot hold.
 
         >>> from dpjax.domains import wide
@@ -76,7 +76,7 @@ class Weighted:
 
     @classmethod
     def of(cls, data: Any) -> "Weighted":
-        """`data` itself, or the distinct points of `Points` or a `Sample` with how often they occur.
+        """`data` itself, or the distinct points of `Points` or a `Sample` with the number of times that each occurs.
 
         Raises:
           TypeError: it is none of these.
@@ -88,14 +88,14 @@ class Weighted:
 
     @classmethod
     def grouped(cls, found: groups.Groups) -> "Weighted":
-        """Groups of points with how often they occur."""
+        """Groups of points with the number of times that each occurs."""
         return cls(x=found.rows, weights=found.counts, n_valid=found.size)
 
     @classmethod
     def kept(
         cls, x: UInt32[Array, "rows limbs"], weights: Shaped[Array, "rows"], keep: Bool[Array, "rows"]
     ) -> "Weighted":
-        """The kept ones of increasing distinct points, moved to the front: nothing of the others is left."""
+        """Those of increasing distinct points that are kept, moved to the front; nothing of the others is left."""
         place = jnp.where(keep, sums.running(keep.astype(jnp.int32)) - 1, keep.shape[0])
         return cls(
             x=jnp.full_like(x, LARGEST).at[place].set(x, mode="drop"),
@@ -105,7 +105,7 @@ class Weighted:
 
     @classmethod
     def merged(cls, x: UInt32[Array, "rows limbs"], weights: Float[Array, "rows"]) -> "Weighted":
-        """A database of points in order, some of them equal, with weights >= 0; those without any are left out."""
+        """A database from sorted points with weights >= 0; weights of equal points are added up, and points of weight 0 are left out."""
         begins = jnp.append(True, jnp.any(x[1:] != x[:-1], axis=1))
         member = sums.running(begins.astype(jnp.int32)) - 1
         held = jnp.zeros_like(weights).at[member].add(weights)[member]
@@ -139,13 +139,13 @@ class Weighted:
         counted = (self.n_valid >= 0) & (self.n_valid <= self.rows)
         weighed = jnp.all(jnp.where(self.valid, self.weights >= 0, self.weights == 0))
         if jnp.issubdtype(self.weights.dtype, jnp.integer):
-            # Put together by hand they may add up to more than their integers hold, which wraps around.
+            # Weights assembled by hand may add up to more than their integer type holds, and the sum wraps around.
             apart = jnp.abs(jnp.sum(self.weights.astype(float)) - self.total.astype(float))
             weighed = weighed & (apart < float(jnp.iinfo(self.weights.dtype).max))
         return counted & weighed & below(self, bits)
 
     def check_increasing(self, name: str, *, strictly: bool = True) -> None:
-        """ValueError unless the points that count increase, as far as they are known: put together by hand they may not."""
+        """ValueError if the points that count are known and do not increase, as may happen in data assembled by hand."""
         if self.x.ndim != 2 or any(map(arguments.is_traced, (self.x, self.n_valid))):
             return
         row = out_of_order(np.asarray(self.x)[: int(self.n_valid)], strictly=strictly)
@@ -153,7 +153,7 @@ class Weighted:
             raise ValueError(f"{name}.x must increase, as Weighted.create makes it, got row {row} out of order")
 
     def padded(self, rows: int | None = None) -> "Weighted":
-        """The same with `rows` >= its own rows (default: up to their bucket)."""
+        """The same padded to `rows` >= its own rows (default: to their bucket)."""
         n_valid, x, weights = padded_rows(rows, self.n_valid, self.x, self.weights)
         return Weighted(
             x=jnp.where(valid_rows(x.shape[0], n_valid)[:, None], x, LARGEST),
@@ -164,32 +164,32 @@ class Weighted:
     # As a database: the share of its total that a concept holds ------------------------------------------------
 
     def support(self) -> tuple[UInt32[Array, "rows limbs"], Bool[Array, "rows"]]:
-        """(points, which of them weigh something): what `multi.generic` asks of a sanitized database."""
+        """(points, which of them have a positive weight): what `multi.generic` requires of a sanitized database."""
         return self.x, self.weights > 0
 
     def share_below(self, j: UInt32[Array, "q more"]) -> Float[Array, "q"]:
-        """Q of the thresholds c_j(x) = 1 iff x < j, wide integers of any width."""
+        """Q of the thresholds c_j(x) = 1 iff x < j, where the j are wide integers of any width."""
         j = wide_rows("j", j, at_least=0)
         limbs = max(j.shape[-1], self.x.shape[-1])
         x, j = self._wide(limbs), wide.resize(j, limbs)
         return self._shares_up_to()[jax.vmap(lambda one: wide.search(x, one))(j)]
 
     def share(self, x: UInt32[Array, "q limbs"]) -> Float[Array, "q"]:
-        """Q of the points c_x, wide integers."""
+        """Q of the point concepts c_x, where the x are wide integers."""
         at, there = self._find(x)
         return jnp.where(there, self._shares()[at], 0.0)
 
     def threshold_error(self, truth: Any, *, points: int | None = None) -> Float[Array, ""]:
-        """The largest difference of the shares of any threshold concept, which is the Kolmogorov distance, exactly.
+        """The largest difference between the two shares of any threshold concept, which is the Kolmogorov distance, exactly.
 
-        It is reached just after a point: between points shares are constant. Of both the one with fewer rows is looked up in the other,
-        and that says how many of its points come up to each point of the other, too: a of few is <= the i-th of many iff less than i of
-        many are below a.
+        It is attained just after a point, as shares are constant between points. The points of the one with fewer rows, `few`, are looked
+        up in the other, `many`. That also tells how many of few are <= each point of many: a point a of few is <= the i-th of many iff
+        fewer than i of many are below a.
 
         Args:
-          truth: `Weighted`, `Points` or a `Sample`. Points in order are looked at as they come: behind the last of equal ones.
-          points: how many points the domain has, if they are so few that all are counted, whatever their order. NaN if either has
-            others.
+          truth: `Weighted`, `Points` or a `Sample`. Points promised to be sorted are not grouped: only the last of equal ones is compared.
+          points: how many points the domain has, if they are few enough to count each of them; rows may then be in any order. NaN if
+            either has other points.
         """
         if points is not None:
             points = arguments.size("points", points)
@@ -211,13 +211,13 @@ class Weighted:
         )
 
     def point_error(self, truth: "Weighted") -> Float[Array, ""]:
-        """The largest difference of the shares of any point."""
+        """The largest difference between the two shares of any point."""
         return self.point_set_error(truth, k=1)
 
     def point_set_error(self, truth: "Weighted", *, k: int) -> Float[Array, ""]:
-        """The largest difference of the shares of any set of at most k points: k-POINT, exactly.
+        """The largest difference between the two shares of any set of at most k points: k-POINT, exactly.
 
-        It is that of the k points with the greatest shares too much, or of those with the greatest shares too little.
+        It is attained by the k points whose shares exceed the true ones most, or by the k whose shares fall short of them most.
         """
         truth = arguments.instance("truth", truth, Weighted)
         k = min(arguments.size("k", k), self.rows + truth.rows)
@@ -227,19 +227,19 @@ class Weighted:
         return jnp.maximum(jnp.sum(jnp.maximum(difference[-k:], 0.0)), -jnp.sum(jnp.minimum(difference[:k], 0.0)))
 
     def names(self, x: UInt32[Array, "q limbs"]) -> Bool[Array, "q"]:
-        """Which of these points are among mine."""
+        """Which of these points are among those of the database."""
         return self._find(x)[1]
 
     @classmethod
     def _in_order(cls, data: Any) -> "Weighted":
-        """As `of`, but that equal points in order stay apart."""
+        """As `of`, except that points promised to be sorted are not grouped: equal ones stay separate."""
         points = data if isinstance(data, cls) else Points.of(data)
         if isinstance(points, cls) or not points.ordered:
             return cls.of(points)
         return cls(x=points.x, weights=points.valid.astype(jnp.int32), n_valid=points.n_valid)
 
     def _lasts(self) -> Bool[Array, "rows"]:
-        """Which rows count and are the last of equal ones."""
+        """Which rows count and are the last among equal ones."""
         return self.valid & jnp.append(jnp.any(self.x[1:] != self.x[:-1], axis=1) | ~self.valid[1:], True)
 
     def _find(self, x: UInt32[Array, "q limbs"]) -> tuple[Int[Array, "q"], Bool[Array, "q"]]:
@@ -251,34 +251,34 @@ class Weighted:
         return at, wide.equal(mine[at], x) & self.valid[at]
 
     def _wide(self, limbs: int) -> UInt32[Array, "rows more"]:
-        """x with so many limbs; rows that do not count hold the greatest number of them."""
+        """x with `limbs` limbs; rows that do not count hold the greatest such number."""
         self.check_increasing("weighted", strictly=False)
         return jnp.where(self.valid[:, None], wide.resize(self.x, limbs), LARGEST)
 
     def _shares(self) -> Float[Array, "rows"]:
-        """Of each point; 0 of an empty multiset."""
+        """The share of each point; 0 in an empty multiset."""
         return self.weights.astype(float) / jnp.maximum(self.total.astype(float), 1e-30)
 
     def _shares_up_to(self) -> Float[Array, "sums"]:
-        """Of no points, of the first, of the first two, ..."""
+        """The shares of no points, of the first, of the first two, ..."""
         return jnp.append(0.0, _shares_up_to(self.weights))
 
 
 def table(data: Any, points: int) -> Shaped[Array, "points"]:
-    """What each of 2^bits `points` weighs, from `Weighted`, or how often it occurs, from `Points` or a `Sample`; others are left out."""
+    """The weight (of `Weighted`) or count (of `Points` or a `Sample`) of each of 2^bits `points` of the domain; others are left out."""
     data = data if isinstance(data, Weighted) else Points.of(data)
     weights = data.weights if isinstance(data, Weighted) else data.valid.astype(jnp.int32)
     place = jnp.where(data.valid & _within(data.x, points), data.x[:, -1].astype(jnp.int32), points)
-    # Hidden, or XLA adds to what is added to a table: one for every use.
+    # Hidden from XLA, which would otherwise scatter into whatever is added to the table: one scatter for every use.
     return lax.optimization_barrier(jnp.zeros((points,), weights.dtype).at[place].add(weights, mode="drop"))
 
 
 def _within(x: UInt32[Array, "rows limbs"], points: int) -> Bool[Array, "rows"]:
-    """Which are among the first so many points of the domain."""
+    """Which rows are among the first `points` points of the domain."""
     return (x[:, -1] < jnp.uint32(points)) & jnp.all(x[:, :-1] == 0, axis=1)
 
 
 def _shares_up_to(weights: Shaped[Array, "rows"]) -> Float[Array, "rows"]:
-    """Of the first, of the first two, ...: parts of all of them, 0 if that is nothing."""
+    """The shares of the first, of the first two, ... in the total; 0 if the total is 0."""
     up_to = sums.running(weights)
     return up_to.astype(float) / jnp.maximum(up_to[-1].astype(float), 1e-30)

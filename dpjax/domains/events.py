@@ -14,13 +14,13 @@ from dpjax.domains import wide
 
 
 def flags(event: Any, size: int, nouns: str) -> Bool[Array, "outputs"]:
-    """An event as one flag for each of the outputs that are listed; TypeError if it is none."""
+    """An event as one flag for each of the listed outputs; TypeError if it is not of this form."""
     if not hasattr(event, "dtype") or event.dtype != bool or event.shape != (size,):
         raise TypeError(f"event must have one flag (bool) for each of {size} {nouns}, got {event!r}")
     return jnp.asarray(event)
 
 
-NO_MISTAKE = 0.499  # less than half, which beside an odd number of 24 bits would be rounded to a whole one
+NO_MISTAKE = 0.499  # less than a half, which added to an odd number of 24 bits would be rounded to a whole one
 
 
 @frozen
@@ -34,35 +34,35 @@ class Accurate:
     error: Float[Array, ""]
 
     def limit(self, n: ArrayLike) -> Float[Array, ""]:
-        """error * n, and what rounding may have taken from it: its floor is the largest whole w with w / n <= error, up to 2^23.
+        """error * n, plus what rounding may have taken from it: its floor is the largest integer w with w / n <= error, up to 2^23.
 
-        No quotient is compared: XLA makes of a vector divided by one number a product with its rounded reciprocal, by which 3 of 20 are
-        more than 0.15. The error, the product and this sum are each rounded once, by half an epsilon at most; a quotient that comes
-        as `wrong` with n = 1, by another one and a half. Of more than 2^20 mistakes four epsilons would be whole ones.
+        Quotients are not compared: XLA turns a vector divided by one number into a product with its rounded reciprocal, by which 3 of 20
+        are more than 0.15. The error, the product and this sum are each rounded once, by half an epsilon at most; a quotient that is
+        given as `wrong` with n = 1, by another one and a half. For more than 2^20 mistakes, four epsilons would be whole ones.
         """
         most = jnp.asarray(self.error, float) * jnp.asarray(n, float)
         return most + jnp.minimum(4 * jnp.finfo(most.dtype).eps * most, NO_MISTAKE)
 
     def allows(self, wrong: Array, n: ArrayLike = 1) -> Bool[Array, "*outputs"]:
-        """Whether `wrong` mistakes among n, or by themselves as a share, are few enough."""
+        """Whether `wrong` mistakes among n are few enough; with n = 1, `wrong` is the share of mistakes."""
         limit = self.limit(n)
         return wrong.astype(limit.dtype) <= limit
 
 
 @frozen
 class Near:
-    """Hypotheses whose error under a distribution is at most alpha above the best of its class, whatever form that set has.
+    """Hypotheses whose error under a distribution is at most alpha above the best of its class, whatever form this set has.
 
     Attributes:
-      distribution: tells `excess(hypothesis)`; see `dpjax.concepts`.
-      alpha: the largest one.
+      distribution: has `excess(hypothesis)`; see `dpjax.concepts`.
+      alpha: the largest excess.
     """
 
     distribution: Any
     alpha: Float[Array, ""]
 
     def holds(self, hypotheses: Any) -> Bool[Array, "h"]:
-        """Which of the stacked hypotheses belong."""
+        """Which of the stacked hypotheses belong to the set."""
         return jax.vmap(self.distribution.excess)(hypotheses) <= self.alpha
 
 
@@ -78,7 +78,7 @@ class Interval:
         """An interval of numbers with `limbs` limbs, from a pair (low, high) of ints or of such numbers, or from an `Interval`.
 
         Raises:
-          TypeError: `event` is neither. ValueError: an end that is negative, does not fit, or has another number of limbs.
+          TypeError: `event` is neither. ValueError: an end that is negative, does not fit, or has more limbs.
 
         >>> wide.to_ints(Interval.of((3, 2**40), 2).high)
         [1099511627776]
@@ -97,7 +97,7 @@ class Interval:
 
     @classmethod
     def closed(cls, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> "Interval":
-        """The points low, ..., high; its ends have a limb more, so that the greatest number has one behind it, too."""
+        """The points low, ..., high; its ends have one more limb, so that even the greatest number has a number behind it."""
         low, high = (wide.resize(end, end.shape[-1] + 1) for end in (low, high))
         return cls(low=low, high=wide.add(high, wide.one(high.shape[-1])))
 
@@ -108,14 +108,14 @@ class Interval:
         return cls(low=zero, high=~zero)
 
     def of_domain(self, bits: Int[Array, ""], limbs: int) -> "Interval":
-        """The same points of {0, ..., 2^bits - 1}: ends at 2^bits at most, with so many limbs, which hold it; of several intervals, too."""
+        """Its points in {0, ..., 2^bits - 1}: ends are at most 2^bits, in `limbs` limbs, enough to hold it; also for several intervals."""
         beyond = wide.power_of_two(jnp.asarray(bits, jnp.int32), self.low.shape[-1])
         ends = (wide.minimum(end, jnp.broadcast_to(beyond, end.shape)) for end in (self.low, self.high))
         low, high = (wide.resize(end, limbs) for end in ends)
         return Interval(low=low, high=high)
 
     def holds(self, points: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
-        """Which points are in it: of k stacked intervals point j in the j-th. They have as many limbs as the ends, or fewer."""
+        """Which points are in it, or for k stacked intervals, point j in the j-th; points have at most as many limbs as the ends."""
         low, high = (end if end.ndim == points.ndim else end[None] for end in (self.low, self.high))
         points = wide.resize(points, low.shape[-1])
         return wide.less_equal(low, points) & wide.less(points, high)
@@ -135,13 +135,13 @@ class Interval:
 
 @frozen
 class PointSet:
-    """Concepts of points over X_d: some points by name, all other points or none of them, all-zero or not.
+    """A set of point concepts over X_d: some points by name, all other points or none of them, and the all-zero concept or not.
 
     A leading axis of k, on every leaf, makes one set for each of k hypotheses.
 
     Attributes:
-      points: named ones, distinct.
-      where: which of them are there (those of a slot that is not used say nothing).
+      points: the named points, distinct.
+      where: which of them are there (what an unused slot holds means nothing).
       good: which of them belong to the set.
       others: whether all points that are not named belong.
       zero: whether the all-zero concept belongs.
@@ -162,10 +162,10 @@ class PointSet:
 
 
 def intervals(event: Any, count: int, limbs: int, nouns: str) -> Interval:
-    """One half-open interval for each of so many outputs, from a pair (low, high) of as many ints or wide integers, or an `Interval`.
+    """One half-open interval for each of `count` outputs, from a pair (low, high) of as many ints or wide integers, or an `Interval`.
 
     Raises:
-      TypeError, ValueError: something else, or another number of rows, `nouns` say of what.
+      TypeError, ValueError: something else, or another number of rows; `nouns` names the outputs in the message.
 
     >>> wide.to_ints(intervals(([1, 2], [5, 2**40]), 2, 2, "2 quantiles").high)
     [5, 1099511627776]
@@ -180,7 +180,7 @@ def intervals(event: Any, count: int, limbs: int, nouns: str) -> Interval:
 
 
 def numbers(name: str, values: Any, limbs: int) -> Any:
-    """Wide integers as they are, ints as such."""
+    """Wide integers as they are, ints as wide integers."""
     if getattr(values, "dtype", None) == np.uint32:
         return values
     most, plain = (
@@ -191,7 +191,7 @@ def numbers(name: str, values: Any, limbs: int) -> Any:
 
 
 def number(name: str, value: Any, limbs: int) -> Array:
-    """An int or a wide number, as a number with `limbs` limbs; TypeError, ValueError for what is none."""
+    """An int or a wide integer, as one with `limbs` limbs; TypeError, ValueError for anything else."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         arguments.integer(name, value, at_least=0, at_most=(1 << min(32 * limbs, wide.MAX_BITS + 1)) - 1)
         return wide.resize(wide.from_ints([int(value)], max(1, int(value).bit_length()))[0], limbs)
@@ -207,24 +207,24 @@ class Goal:
     """Points of the marked pieces that lie in `within`.
 
     Attributes:
-      marked: one flag a piece; None says all of them, for laws that need no piece by piece sum then. Or the share of each piece that
-        belongs, a real number in [0, 1]: what a relaxed law is given (`dpjax.relaxations.real_counts`).
-      within: where.
+      marked: one flag per piece; None means all of them, so that laws need no sum piece by piece. Or the share of each piece that
+        belongs, a real number in [0, 1], for relaxed laws (`dpjax.relaxations.real_counts`).
+      within: the interval that the points must lie in.
     """
 
     marked: Bool[Array, "pieces"] | Float[Array, "pieces"] | None
     within: Interval
 
     def flags(self, pieces: int) -> Bool[Array, "pieces"]:
-        """One flag a piece."""
+        """One flag per piece."""
         return jnp.ones((pieces,), bool) if self.marked is None else self.marked.astype(bool)
 
     def shares(self, pieces: int) -> Float[Array, "pieces"]:
-        """One number in [0, 1] a piece."""
+        """One number in [0, 1] per piece."""
         return jnp.ones((pieces,)) if self.marked is None else self.marked.astype(float)
 
     def split(self, logs: Float[Array, "pieces"]) -> tuple[Float[Array, "pieces"], Float[Array, "pieces"]]:
-        """What belongs of weights that are logarithms, and what does not."""
+        """Of weights in logarithms, the part that belongs and the part that does not."""
         if self.marked is None or self.marked.dtype == bool:
             marked = self.flags(logs.shape[0])
             return jnp.where(marked, logs, -jnp.inf), jnp.where(marked, -jnp.inf, logs)

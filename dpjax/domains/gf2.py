@@ -26,8 +26,8 @@ from dpjax.core.bits import WORD
 from dpjax.core.staging import once
 
 _ONE = np.uint32(1)
-# A matrix of so many words (128 KiB) is swept once for so many pivots. A smaller one stays in a CPU's cache and is swept once for each,
-# which is less work; on other devices a batch of them never does.
+# A matrix of _LARGE words (128 KiB) or more is swept once for _TOGETHER pivots. A smaller one stays in a CPU's cache and is swept once for
+# each pivot, which is less work; on other devices a batch of matrices never stays in a cache.
 _LARGE, _TOGETHER = 1 << 15, 8
 
 
@@ -35,10 +35,10 @@ class Solution(NamedTuple):
     """What `solve` finds.
 
     Attributes:
-      unknowns: one row a column of A, its bits one a right-hand side; solves the system if `consistent`. Free unknowns are 0.
-      rank: of A.
+      unknowns: one row for each column of A, one bit for each right-hand side; solves the system if `consistent`. Free unknowns are 0.
+      rank: the rank of A.
       consistent: whether every right-hand side has a solution.
-      leading: which columns have a pivot: those that are no sum of columns before them. On the row space the bits there decide all others.
+      leading: which columns have a pivot: those that are not a sum of earlier columns. On the row space the bits there decide all others.
     """
 
     unknowns: UInt32[Array, "columns words"]
@@ -91,7 +91,7 @@ def solve(
     start = (matrix, jnp.zeros((rows,), bool), jnp.zeros((sweeps * width,), jnp.int32))
     matrix, used, pivots = lax.fori_loop(0, sweeps, sweep, start)
     right = matrix[limbs:]
-    # Rows that are no pivots have become zero on the left.
+    # Rows that are not pivots have become zero on the left.
     return Solution(
         unknowns=jnp.take(right, pivots[:columns], axis=1, mode="fill", fill_value=0).T,
         rank=jnp.sum(used, dtype=jnp.int32),
@@ -109,8 +109,8 @@ def _pivot(
 ) -> tuple[Array, Array, Array, Array, Array]:
     """The pivot of column c, and what it does.
 
-    `steps` are those already decided but not yet done to the matrix, each (where, row): row is to be added where all bits are set.
-    `word` is the word of all rows with column c in it, for which they are done.
+    `steps` are those already decided but not yet applied to the matrix, each (where, row): row is to be added where all bits are set.
+    `word` is the word of all rows that holds column c; to it they have been applied.
 
     Returns:
       (the pivot's place, or `rows` if there is none; where its row is to be added, as words of ones or zeros; its row; word; used).
@@ -131,8 +131,8 @@ def _pivot(
 def product(a: UInt32[Array, "n limbs"], b: UInt32[Array, "k limbs"]) -> UInt32[Array, "n words"]:
     """All inner products <a_i, b_j> mod 2, packed over j.
 
-    Bit by bit of the answer's words: 32 passes, each over contiguous columns. Sixteen times faster on a CPU than a matrix product of
-    floats, most of which goes into unpacking and packing.
+    It goes bit by bit of the answer's words: 32 passes, each over contiguous columns. On a CPU this is sixteen times faster than a matrix
+    product of floats, which spends most of its time on unpacking and packing.
 
     >>> product(jnp.array([[3], [1]], jnp.uint32), jnp.array([[1], [2], [3]], jnp.uint32)).tolist()
     [[3], [5]]
@@ -161,7 +161,7 @@ def transpose(a: UInt32[Array, "rows words"], columns: int) -> UInt32[Array, "co
 
 
 def _ones(columns: int) -> UInt32[Array, "words"]:
-    """That many ones, packed."""
+    """`columns` ones, packed."""
     return bits.pack(jnp.ones((columns,), bool))
 
 

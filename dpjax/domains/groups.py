@@ -1,9 +1,9 @@
-"""Equal rows of an array brought together: a few distinct ones by comparison, many by a sort.
+"""Groups of equal rows of an array: a few distinct rows are found by comparison, many by a sort.
 
-Rows are vectors of words, points of any width or points followed by packed labels. `group` sorts them: a few words at once, with no
-gathers; more of them word by word, least significant first (each pass stable), so the program does not grow with the width. `drawn` is
-the fast way for samplers: it finds distinct rows one by one, the first row that is in no group yet being compared with all others. That
-is one pass over the data for each and moves nothing. Only data with more than a few are sorted.
+Rows are vectors of words: points of any width, or points followed by packed labels. `group` sorts them: rows of a few words at once, with
+no gathers; longer ones word by word, least significant first (each pass stable), so the program does not grow with the width. `drawn` is
+the fast way for samplers: it finds distinct rows one by one, by comparing the first row that is in no group yet with all others. That is
+one pass over the data for each distinct row and moves nothing. Only data with more than a few distinct rows are sorted.
 
     >>> from dpjax.domains import wide
     >>> x, valid = wide.from_ints([7, 2**40, 7, 7], 64), jnp.array([True, True, True, False])
@@ -26,8 +26,8 @@ from jaxtyping import Array, Bool, Int, UInt32
 from dpjax.core import sorting, staging, sums
 from dpjax.core.pytree import frozen
 
-FEW_WORDS = 4  # the comparison of one sort grows with them, as the passes of the other way do
-FEW_GROUPS = 32  # to find so many costs less than a sort
+FEW_WORDS = 4  # rows of up to this many words are compared in one sort; longer ones are sorted in one pass per word
+FEW_GROUPS = 32  # finding so many by comparison costs less than a sort
 _OPEN = np.int32(-1)  # in no group yet
 
 T = TypeVar("T")
@@ -41,8 +41,8 @@ class Groups:
       rows: group i's row; all ones from `size` on, so that the whole array increases.
       counts: how many valid rows equal it, 0 from `size` on.
       size: how many groups there are.
-      found: the group of every row of the input, numbered as it was found; the number of slots for an invalid row.
-      rank: the place of each group found in increasing order; None if they were found in that order.
+      found: the group of every row of the input, numbered in the order in which they were found; the number of slots for an invalid row.
+      rank: the place in increasing order of each group found; None if they were found in that order.
     """
 
     rows: UInt32[Array, "slots words"]
@@ -62,7 +62,7 @@ class Groups:
         return self.found if self.rank is None else jnp.append(self.rank, self.rank.shape[0])[self.found]
 
     def sums(self, values: Int[Array, "n"]) -> Int[Array, "slots"]:
-        """The sum of `values` over each group's rows; of groups, and not of rows, the places are looked up."""
+        """The sum of `values` over each group's rows; places are looked up for groups, not for rows."""
         return _placed(_sums(values, self.found, self.counts.shape[0], self.size), self.rank)
 
 
@@ -70,8 +70,8 @@ def group(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"], *, ordered: b
     """The groups of equal rows, with a slot for every row.
 
     Args:
-      rows, valid: rows, and which of them count.
-      ordered: promise that the rows that count come first and increase: nothing is sorted.
+      rows, valid: the rows, and which of them count.
+      ordered: promise that the rows that count come first and increase; then nothing is sorted.
     """
     if ordered:
         order = jnp.arange(rows.shape[0], dtype=jnp.int32)
@@ -83,10 +83,9 @@ def group(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"], *, ordered: b
 def drawn(key: Array, rows: UInt32[Array, "n words"], valid: Bool[Array, "n"], draw: Callable[[Array, Groups], T]) -> T:
     """draw(key, group(rows, valid)), the fast way, for a draw whose result does not depend on the number of slots.
 
-    The draw is a function handed over, not what is done with a result, because groups in a few slots and in one a row have different
-    shapes: it is traced for both, and computed for the latter only if a trial of the batch needs so many. Both get a clone of the key,
-    which tells JAX's check of keys that the same coins are meant. For laws use `group`: a conditional that ends here is a loop, which
-    has no reverse mode.
+    The draw is passed as a function, because groups in a few slots and groups in one slot per row have different shapes: it is traced for
+    both, and computed for the latter only if a trial of the batch needs so many. Both get a clone of the key, which tells JAX's check of
+    keys that the same coins are intended. For laws use `group`: the conditional here is a loop, which has no reverse mode.
     """
     found, complete = few(rows, valid)
     if found.counts.shape[0] == rows.shape[0]:
@@ -124,7 +123,7 @@ def few(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> tuple[Groups
 
 
 def _ranks(columns: UInt32[Array, "words slots"], there: Bool[Array, "slots"]) -> Int[Array, "slots"]:
-    """How many columns are below each, all of them different; the number of slots for what is not there."""
+    """How many columns are below each one, all being different; the number of slots for columns that are not there."""
 
     def compare(state: tuple[Array, Array], word: Array) -> tuple[tuple[Array, Array], None]:
         less, equal = state
@@ -143,7 +142,7 @@ def coarser(fine: Groups, words: int) -> Groups:
 
 
 def _placed(sums: Int[Array, "slots"], rank: Int[Array, "slots"] | None) -> Int[Array, "slots"]:
-    """Sums of groups as they were found, in increasing order; few of them by comparison, as a scatter goes one by one."""
+    """Brings sums of groups, numbered as found, into increasing order; a few of them by comparison, as a scatter goes one by one."""
     if rank is None:
         return sums
     here = rank[:, None] == jnp.arange(rank.shape[0], dtype=jnp.int32)[None]
@@ -187,7 +186,7 @@ def lexicographic(rows: UInt32[Array, "n words"], valid: Bool[Array, "n"]) -> In
 
 
 def _runs(rows: Array, valid: Array, order: Array, counts: Array) -> Groups:
-    """The groups of rows in order, valid ones first, each of which counts so often and had this place in the input."""
+    """The groups of sorted rows, valid ones first, where row i counts `counts[i]` times and was row `order[i]` of the input."""
     n = rows.shape[0]
     new = jnp.concatenate([jnp.ones((1,), bool), jnp.any(rows[1:] != rows[:-1], axis=1)]) & valid
     index, size = jnp.where(valid, sums.running(new.astype(jnp.int32)) - 1, n), jnp.sum(new, dtype=jnp.int32)

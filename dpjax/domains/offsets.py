@@ -1,7 +1,7 @@
-"""Positions on a wide range by their distance from a pivot: its size and 64 leading binary digits, whatever its width.
+"""Positions on a wide range, given by the size and the 64 leading binary digits of their distance from a pivot, whatever its width.
 
-Where many positions lie around one that is known, two of them are told apart, and the logarithm of the distance between them found, by a
-few words, unless they agree in most digits and have others behind. Whoever asks is told so (`Distance.known`), and asks whole numbers.
+Where many positions lie around a known one, a few words are enough to order two of them and to find the logarithm of the distance between
+them, unless they agree in most of these digits and have others behind. `Distance.known` tells the caller, who then uses whole numbers.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from dpjax.domains.scaled import Starts, between, leading_zeros, log_of
 
 LOST = 16  # digits that may cancel where others are cut off: 46 or more are left, of the 53 that a float64 has
 
-Digits = tuple[Array, Array]  # the high and the low one of two words
+Digits = tuple[Array, Array]  # two words, the high one first
 
 
 @frozen
@@ -26,10 +26,10 @@ class Offset:
     """Distances from a pivot.
 
     Attributes:
-      left: whether it is to the left of the pivot.
+      left: whether the position is to the left of the pivot.
       size: number of binary digits of the distance; 0 for the pivot itself.
-      high, low: 64 of its digits, the first of which is 1; the last ones may be off by a unit or two if they are not all.
-      exact: whether they are all.
+      high, low: the 64 leading digits of the distance, the first of which is 1; unless `exact`, the last ones may be off by a unit or two.
+      exact: whether these are all of its digits.
     """
 
     left: Bool[Array, "*n"]
@@ -44,7 +44,7 @@ class Offset:
 
 @frozen
 class Distance:
-    """How far it is from one position to another: the logarithm, and whether that and their order are known."""
+    """How far it is from one position to another: the logarithm, and whether this and their order are known."""
 
     log: Float[Array, "*n"]
     known: Bool[Array, "*n"]
@@ -62,7 +62,7 @@ def _smaller(a: Offset, b: Offset) -> Bool[Array, "*n"]:
 
 
 def distance(a: Offset, b: Offset) -> Distance:
-    """From one to the other."""
+    """The distance from one position to the other."""
     swap = _smaller(a, b)
     x, y = select(swap, b, a), select(swap, a, b)
     moved, lost = shift_right((y.high, y.low), x.size - y.size)
@@ -85,7 +85,7 @@ def distance(a: Offset, b: Offset) -> Distance:
 def normalised(
     carry: Bool[Array, "*n"], digits: Digits, size: Int[Array, "*n"]
 ) -> tuple[Int[Array, "*n"], Digits, Int[Array, "*n"]]:
-    """(size, digits, how many zeros came first) of (carry 2^64 + digits) 2^(size - 64), the first digit of which becomes 1."""
+    """(size, digits, number of leading zeros) of (carry 2^64 + digits) 2^(size - 64), moved so that the first digit is 1."""
     high, low = digits
     zeros = leading_zeros(high, low)
     left = _shift_left((high, low), zeros)
@@ -97,7 +97,7 @@ def normalised(
 
 
 def _shift_left(digits: Digits, amount: UInt32[Array, "*n"]) -> Digits:
-    """By 0, ..., 63, or 64."""
+    """The digits moved left by 0, ..., 63, or 64."""
     high, low = digits
     few = amount % np.uint32(32)
     over = jnp.where(few == 0, np.uint32(0), low >> ((np.uint32(32) - few) % np.uint32(32)))
@@ -106,7 +106,7 @@ def _shift_left(digits: Digits, amount: UInt32[Array, "*n"]) -> Digits:
 
 
 def shift_right(digits: Digits, amount: Int[Array, "*n"]) -> tuple[Digits, Bool[Array, "*n"]]:
-    """By any amount >= 0, and whether a digit is lost."""
+    """The digits moved right by any amount >= 0, and whether a 1 is lost."""
     high, low = digits
     few, nothing = (amount % 32).astype(jnp.uint32), jnp.zeros_like(high)
     first, second = _moved(nothing, high, few), _moved(high, low, few)
@@ -118,12 +118,12 @@ def shift_right(digits: Digits, amount: Int[Array, "*n"]) -> tuple[Digits, Bool[
 
 
 def _moved(above: UInt32[Array, "*n"], word: UInt32[Array, "*n"], few: UInt32[Array, "*n"]) -> UInt32[Array, "*n"]:
-    """A word moved right by 0, ..., 31 digits, those of the word above it coming in."""
+    """A word moved right by 0, ..., 31 digits, where those of the word above it come in."""
     return (word >> few) | jnp.where(few == 0, np.uint32(0), above << ((np.uint32(32) - few) % np.uint32(32)))
 
 
 def word_at(x: UInt32[Array, "limbs"], place: Int[Array, "*n"]) -> UInt32[Array, "*n"]:
-    """32 binary digits of a wide number from the one of weight 2^place on up, place >= -64; where it has none they are 0."""
+    """The 32 binary digits of a wide number from weight 2^place upwards, place >= -64; digits that it does not have are 0."""
     limbs = x.shape[0]
     padded = jnp.concatenate([jnp.zeros((2,), jnp.uint32), x, jnp.zeros((2,), jnp.uint32)])
     index = jnp.maximum(limbs + 1 - (place >> 5), 1)
@@ -131,12 +131,12 @@ def word_at(x: UInt32[Array, "limbs"], place: Int[Array, "*n"]) -> UInt32[Array,
 
 
 def lowest_digit(x: UInt32[Array, "limbs"]) -> Int[Array, ""]:
-    """The weight of the last 1; -1 for 0."""
+    """The place of the last 1, whose weight is 2^place; -1 for 0."""
     return wide.bit_length(x & wide.subtract(jnp.zeros_like(x), x)) - 1
 
 
 def of(number: UInt32[Array, "limbs"], pivot: UInt32[Array, "limbs"]) -> Offset:
-    """A whole number's."""
+    """The offset of a whole number."""
     left = wide.less(number, pivot)
     far = wide.subtract(wide.select(left, pivot, number), wide.select(left, number, pivot))
     size = wide.bit_length(far)
@@ -145,7 +145,7 @@ def of(number: UInt32[Array, "limbs"], pivot: UInt32[Array, "limbs"]) -> Offset:
 
 
 def of_starts(starts: Starts, pivot: Int[Array, ""], end: UInt32[Array, "limbs"]) -> Offset:
-    """Of all starts, and of the end behind the last piece, from the one with this number, which is a point: 1, ..., used."""
+    """Offsets of all starts, and of the end behind the last piece, from start number `pivot`, which is a point: 1, ..., used."""
     points, number = starts.points, pivot - 1
     index = jnp.arange(points.shape[0], dtype=jnp.int32)
     size, lead = points.sizes()

@@ -20,8 +20,8 @@ def sorted_uniforms(key: Array, capacity: int, n: Int[Array, ""]) -> UInt32[Arra
 
     Renyi's representation: the partial sums of n+1 independent standard exponentials, divided by the whole sum, are
     distributed as n sorted uniforms. Sums are exact integers (a spacing is rounded to about 2^-20 of the mean one, and
-    each result to 2^-31), so results depend on nothing but the key and n. A mean spacing of 2^-20 units makes two equal
-    values about n 2^-20 times more frequent than never: for n = 2000, in 0.1 % of samples.
+    each result to 2^-31), so results depend on nothing but the key and n. As a unit is 2^-20 of a mean spacing, two values
+    that real numbers would separate are equal in about n 2^-20 of all samples: for n = 2000, in 0.1 % of them.
     """
     units = once(functools.partial(_spacings, capacity=capacity), key, n)
     up_to = once(sums.running, units)
@@ -43,8 +43,8 @@ def _spacings(key: Array, n: Int[Array, ""], *, capacity: int) -> UInt32[Array, 
 def _ratio(numerator: UInt32[Array, "n"], denominator: UInt32[Array, ""]) -> UInt32[Array, "n"]:
     """2^32 numerator / denominator for numerator < denominator, rounded down to within 3 units, and monotone.
 
-    One product an element: with D the denominator shifted up to 32 bits and M = floor((2^63 - 1) / D) < 2^32, it is
-    N M / 2^31 for the equally shifted numerator N.
+    This takes one product per element: with D the denominator shifted up to 32 bits and M = floor((2^63 - 1) / D) < 2^32, it
+    is N M / 2^31 for the equally shifted numerator N.
     """
     shift = lax.clz(denominator)
     scaled, reciprocal = numerator << shift, _reciprocal(denominator << shift)
@@ -52,7 +52,7 @@ def _ratio(numerator: UInt32[Array, "n"], denominator: UInt32[Array, ""]) -> UIn
 
 
 def _reciprocal(divisor: UInt32[Array, ""]) -> UInt32[Array, ""]:
-    """floor((2^63 - 1) / divisor) for divisor in [2^31, 2^32), by long division: once a sample, so speed is no matter."""
+    """floor((2^63 - 1) / divisor) for divisor in [2^31, 2^32), by long division: once per sample, so speed does not matter."""
 
     def next_bit(_: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         remainder, quotient = state
@@ -69,7 +69,7 @@ def sort_nearly(x: UInt32[Array, "n limbs"]) -> UInt32[Array, "n limbs"]:
     """wide.sort(x)[0], much faster where every row is a few rows from its place.
 
     Odd-even transposition: a turn puts the pairs (0, 1), (2, 3), ... in order, then (1, 2), (3, 4), ...; rows up to t from their places
-    need about t / 2 turns. What is out of order after PATIENCE turns is sorted.
+    need about t / 2 turns. If rows are still out of order after PATIENCE turns, they are sorted.
 
     >>> wide.to_ints(sort_nearly(wide.from_ints([1, 3, 2, 4], 8))), wide.to_ints(sort_nearly(wide.from_ints(range(40, 0, -1), 8)))[:3]
     ([1, 2, 3, 4], [1, 2, 3])

@@ -1,4 +1,4 @@
-"""Functions on an ordered wide range that are constant on pieces: what any finite sample makes of a quality function."""
+"""Functions on an ordered wide range that are constant on pieces, as quality functions of finite samples are."""
 
 import dataclasses
 import itertools
@@ -25,9 +25,9 @@ class Cut:
     """A position in the range of some pieces.
 
     Attributes:
-      position: the point right behind the cut, as a whole number, or as an `Offset` like that of all cuts it meets.
+      position: the point right behind the cut, as a whole number or as an `Offset`, in the same form as all cuts it is compared with.
       below: how many pieces begin below it.
-      upto: how many pieces begin there or below: it lies in piece upto - 1.
+      upto: how many pieces begin at it or below: it lies in piece upto - 1.
       behind: ln of the number of points from the last start below it up to it.
       ahead: ln of the number of points from it to the first start above it.
     """
@@ -63,16 +63,16 @@ class Pieces:
     """A function on {0, ..., last}: `values[i]` from `starts[i]` up to the next start; empty pieces count for nothing.
 
     Attributes:
-      starts: increasing, the first is 0; shape (pieces, limbs), a power of two of pieces, or a multiple of 64 of a peak. Equal starts
-        make empty pieces. `Starts` of a peak are made into whole rows only where a row is asked for.
+      starts: increasing, the first is 0; shape (pieces, limbs), where the number of pieces is a power of two or, for a peak, a multiple of
+        64. Equal starts make empty pieces. `Starts` of a peak are made into whole rows only where a row is needed.
       values: shape (pieces,).
       last: the last point T of the range.
-      end: one beyond the last piece, 2^exponent + 1, where 2^exponent is the least power of two >= T. A function whose T
-        is no power of two carries its continuation on (T, 2^exponent] as pieces of its own.
+      end: one beyond the last piece, 2^exponent + 1, where 2^exponent is the least power of two >= T. If T is not a power of
+        two, the function is continued on (T, 2^exponent], by pieces of their own.
       exponent: see `end`; int32.
-      shape: what `longest_runs` may use (static). "walk": neighbouring values differ by at most 1, and empty pieces never dip below
+      shape: what `longest_runs` may assume (static). "walk": neighbouring values differ by at most 1, and empty pieces never dip below
         both the nearest non-empty ones. "peak": a function that rises by 1 at each step up to its greatest value and then falls by 1 at
-        each, up to empty pieces at the end; the last step up and the first one down may be larger, both alike. "any": nothing.
+        each, up to empty pieces at the end; the last step up and the first one down may be larger, by the same amount. "any": nothing.
     """
 
     starts: Any
@@ -94,7 +94,7 @@ class Pieces:
 
     @property
     def is_peak(self) -> bool:
-        """Whether it is promised to rise step by step, and then to fall: what opens the fast ways."""
+        """Whether it is promised to rise step by step and then to fall, which makes the fast ways available."""
         return self.shape == "peak"
 
     def ends(self) -> UInt32[Array, "pieces limbs"]:
@@ -103,7 +103,7 @@ class Pieces:
             return self.at(jnp.arange(1, self.count + 1, dtype=jnp.int32))
         return wide.concatenate(self.starts[1:], self.end[None])
 
-    @jax.jit  # here and below: what is called often is traced once a shape
+    @jax.jit  # here and below: functions that are called often are traced once per shape
     def at(self, index: Int[Array, "*i"]) -> UInt32[Array, "*i limbs"]:
         """The starts of these pieces, and `end` for the piece behind the last one."""
         if isinstance(self.starts, Starts):
@@ -129,7 +129,7 @@ class Pieces:
 
     @jax.jit
     def cut(self, position: UInt32[Array, "limbs"]) -> Cut:
-        """Before this position."""
+        """The cut before this position."""
         # A start is at most p if it is less than p + 1: one loop searches for both.
         after = wide.add(position, wide.one(self.limbs))
         below, upto = jax.vmap(self.search)(jnp.stack([position, after]))
@@ -138,14 +138,14 @@ class Pieces:
         return Cut(position=position, below=below, upto=upto, behind=behind, ahead=ahead)
 
     def log_lengths(self, stop: UInt32[Array, "limbs"] | None = None) -> Float[Array, "pieces"]:
-        """ln of how many points each piece has, or of how many below `stop`, one of the last points."""
+        """ln of the number of points of each piece, or of those below `stop`, which is one of the last points."""
         stop = self.end if stop is None else stop
         if isinstance(self.starts, Starts):
             return self.starts.log_lengths(stop)
         return wide.log(self._lengths(stop))
 
     def lengths(self, stop: UInt32[Array, "limbs"]) -> Float[Array, "pieces"]:
-        """The lengths themselves, of whole rows of at most `wide.FLOAT_LIMBS` limbs."""
+        """The lengths themselves, if starts are whole rows of at most `wide.FLOAT_LIMBS` limbs."""
         return wide.as_float(self._lengths(stop))
 
     def _lengths(self, stop: UInt32[Array, "limbs"]) -> UInt32[Array, "pieces limbs"]:
@@ -204,10 +204,10 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
     """Host-side builder: values[i] on {starts[i], ..., starts[i+1] - 1}, up to `last`; `beyond` on (last, 2^exponent].
 
     Raises:
-      TypeError: starts and last that are no integers, or values that are no numbers.
+      TypeError: starts or last are not integers, or values are not numbers.
       ValueError: starts that do not begin at 0 and increase strictly up to at most `last`, a `last` above 2^4096, lengths that differ,
-        or values that the default float takes for NaN or infinity (-inf is for `beyond` alone), or for 0, or next to which it has no number
-        less by 1 (above 2^24; 2^53 under `jax.enable_x64(True)`).
+        or values that the default float takes for NaN or infinity (-inf is for `beyond` only) or for 0, or that are so large that it cannot
+        hold the number less by 1 (above 2^24; 2^53 under `jax.enable_x64(True)`).
     """
     starts = [
         arguments.integer(f"starts[{i}]", start, at_least=0)
@@ -238,13 +238,13 @@ def from_breakpoints(starts: list[int], values: list[float], last: int, *, beyon
 
 
 def countable(pieces: Pieces) -> Bool[Array, ""]:
-    """Whether the values of all pieces that have a point are told from those that differ by 1, or are -inf."""
+    """Whether floats distinguish the values of all pieces that have a point from those that differ by 1; -inf is allowed."""
     told = (jnp.abs(pieces.values) <= arguments.most_counted()) | jnp.isneginf(pieces.values)
     return jnp.all(told | ~pieces.nonempty())
 
 
 def _value(name: str, value: Any) -> float:
-    """A value that floats tell from those that differ by 1."""
+    """A value that floats distinguish from those that differ by 1."""
     most = float(arguments.most_counted())
     return float(arguments.real(name, value, at_least=-most, at_most=most))
 
@@ -258,7 +258,7 @@ class Crest:
 
 
 def crest(pieces: Pieces) -> Crest | None:
-    """That of a peak; None for other functions."""
+    """The crest of a peak; None for other functions."""
     if not pieces.is_peak:
         return None
     top = pieces.at(top_of_peak(pieces))
@@ -268,7 +268,7 @@ def crest(pieces: Pieces) -> Crest | None:
 
 
 def greatest(pieces: Pieces, found: Crest | None = None) -> Float[Array, ""]:
-    """The greatest value on {0, ..., last}; the crest of a peak is looked for if it is not given."""
+    """The greatest value on {0, ..., last}; the crest of a peak is computed if it is not given."""
     found = found or crest(pieces)
     if found is None:
         there = pieces.nonempty()
@@ -281,7 +281,7 @@ def greatest(pieces: Pieces, found: Crest | None = None) -> Float[Array, ""]:
 def best_between(
     pieces: Pieces, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]
 ) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:
-    """The greatest value on {low, ..., high - 1} and the lowest point that has it; -inf and anything when there is no point."""
+    """The greatest value on {low, ..., high - 1} and the lowest point that has it; -inf and any point when there is none."""
     return best_of(pieces, crest(pieces), pieces.cut(low), pieces.cut(high))
 
 
@@ -291,8 +291,8 @@ def best_of(
 ) -> tuple[Float[Array, ""], UInt32[Array, "limbs"]]:
     """`best_between` two cuts, given the crest of these pieces."""
     if crest is not None:
-        # The function rises up to the point before the top piece's start and falls from there on. Nearest to either lies the point
-        # itself, or an end of the range.
+        # The function rises up to the point before the top piece's start and falls from there on. The point of the range that is nearest
+        # to either is that point itself, or an end of the range.
         nearest = jnp.where(wide.less(crest.points, high.position[None]), crest.pieces, high.below - 1)
         found = jnp.where(wide.less(crest.points, low.position[None]), low.upto - 1, nearest)
         values = pieces.values[found]
@@ -325,7 +325,7 @@ def digits_around_top(pieces: Pieces) -> Int[Array, "pieces"]:
 
     # In one rotation of the starts, those behind the top come first and those up to it last: no gathers.
     around = once(lambda starts: wide.along_rows(lambda rows: jnp.roll(rows, -after, axis=0), starts), pieces.starts)
-    # Many limbs are looked at several times by a subtraction, a few ones once.
+    # A subtraction reads many limbs several times, but a few only once.
     first, stop = once(ends_of_runs, around) if pieces.limbs > SHORT_ROW else ends_of_runs(around)
     return wide.bit_length(wide.subtract(stop, first))
 

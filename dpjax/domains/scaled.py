@@ -1,9 +1,9 @@
 """Wide numbers of few digits around a centre: centre - digits 2^exponent or centre + digits 2^exponent, with one word of digits each.
 
-A point that is drawn from 32 random bits has no more digits than a word, however wide it is. Kept so, n points take 9 n bytes instead of
-4 n limbs, two of them are compared by a word and a size, and the digits decide exactly: what is not among them is zero. Distances come
-from 64 leading digits, in which nothing is lost that a logarithm to relative accuracy, or the number of digits, could show. Whole rows
-are made where somebody asks for a row.
+A point that is drawn from 32 random bits has no more digits than a word, however wide it is. In this form n points take 8 n bytes instead
+of 4 n limbs bytes, and two of them are compared by a word and a size; this decides exactly, as all other digits are zero. Distances are
+computed from 64 leading digits, which lose nothing that could show in a logarithm to relative accuracy or in the number of digits. Whole
+rows are made only where a row is needed.
 """
 
 import math
@@ -21,18 +21,18 @@ from dpjax.domains import wide
 
 
 def pays(limbs: int) -> bool:
-    """Whether points of so many limbs are better drawn as `Scaled`: of SHORT_ROW already, since positions may have one more than points."""
+    """Whether points of `limbs` limbs are better drawn as `Scaled`: from SHORT_ROW on, since positions may have one more than points."""
     return limbs >= SHORT_ROW
 
 
 @frozen
 class Scaled:
-    """Numbers centre -+ digits 2^exponent in increasing order, of the centre's width; what rows look like is up to `at`.
+    """Numbers centre -+ digits 2^exponent in increasing order, of the centre's width; `at` gives them as whole rows.
 
     Attributes:
       centre: any number.
-      digits: one word a row.
-      exponent: >= 0, one a row.
+      digits: one word per row.
+      exponent: >= 0, one per row.
       below: how many of the rows are less than the centre: they come first.
 
     >>> x = Scaled(centre=wide.from_ints([100], 64)[0], digits=jnp.array([3, 5], jnp.uint32), exponent=jnp.array([2, 40]),
@@ -48,15 +48,15 @@ class Scaled:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of whole rows."""
+        """The shape that whole rows would have."""
         return self.digits.shape[0], self.centre.shape[0]
 
     def at(self, index: Int[Array, "*i"]) -> UInt32[Array, "*i limbs"]:
-        """Whole rows."""
+        """The whole rows of these indices."""
         return self.after(index, jnp.zeros(jnp.shape(index), bool))
 
     def after(self, index: Int[Array, "*i"], one: Bool[Array, "*i"]) -> UInt32[Array, "*i limbs"]:
-        """Whole rows, and 1 more where that is asked for."""
+        """The whole rows of these indices, plus 1 where `one` says so."""
         limbs = self.centre.shape[0]
         centre = wide.add(self.centre[None], wide.from_uint32(jnp.arange(2, dtype=jnp.uint32), limbs))
         # centre - offset = ~(~centre + offset): one addition serves both sides.
@@ -72,18 +72,18 @@ class Scaled:
         )
 
     def rows(self, index: Int[Array, "*i"]) -> "Scaled":
-        """So many of the rows, in increasing order; `below` is that of all of them."""
+        """The rows of these indices, in increasing order; `below` stays that of all rows."""
         return Scaled(centre=self.centre, digits=self.digits[index], exponent=self.exponent[index], below=self.below)
 
     def sizes(self) -> tuple[Int[Array, "rows"], UInt32[Array, "rows"]]:
-        """Of each distance from the centre the number of binary digits, and 32 of them, the first of which is 1."""
+        """The number of binary digits of each distance from the centre, and its 32 leading digits, the first of which is 1."""
         zeros = lax.clz(self.digits)
         size = jnp.where(self.digits > 0, self.exponent + 32 - zeros.astype(jnp.int32), 0)
         return size, self.digits << jnp.minimum(zeros, np.uint32(31))
 
 
 def _order(row: tuple[Array, ...], query: tuple[Array, ...], more: Array | bool = False) -> tuple[Array, Array]:
-    """(whether row < query, whether they are equal), each as (is below the centre, size, 32 digits); a query may have more digits."""
+    """(whether row < query, whether they are equal), each given as (is below the centre, size, 32 digits); a query may have more digits."""
     (is_left, its_size, its_lead), (left, size, lead) = row, query
     same = (its_size == size) & (its_lead == lead)
     nearer = (its_size < size) | ((its_size == size) & (its_lead < lead)) | (same & more)
@@ -108,8 +108,9 @@ def at(x: Any) -> Any:
 def between(size: Array, lead: Array, other_size: Array, other: Array, add: Array) -> tuple[Array, Array, Array, Array]:
     """|a - b|, or a + b, as (carry, high, low, size of the greater): (carry 2^64 + high 2^32 + low) 2^(size - 64).
 
-    If the greater one has at most 64 digits, that is exact. Else digits below the last of 64 are summed up by setting the last one: no
-    digit of the result above it, and not their number, depends on what they are, since the greater one has zeros from its 33rd digit on.
+    If the greater one has at most 64 digits, that is exact. Otherwise digits below the last of 64 are represented by setting the last one:
+    neither the digits of the result above it nor their number depend on what they are, since the greater one has zeros from its 33rd digit
+    on.
     """
     swap = (other_size > size) | ((other_size == size) & (other > lead))
     size, other_size = jnp.where(swap, other_size, size), jnp.where(swap, size, other_size)
@@ -143,7 +144,7 @@ def leading_zeros(high: UInt32[Array, "*n"], low: UInt32[Array, "*n"]) -> UInt32
 
 
 def log_of(high: Array, low: Array, size: Array) -> Float[Array, "*n"]:
-    """Its logarithm to relative accuracy, where nothing was carried; up to 96 digits by one rounding of the number itself."""
+    """The logarithm of what `between` found to relative accuracy, if nothing was carried; up to 96 digits, the number is rounded once."""
     exponent = size - 32
     here = jnp.clip(exponent, -32, 64)
     power = lax.bitcast_convert_type((here + 127) << 23, jnp.float32).astype(float)
@@ -156,13 +157,13 @@ def log_of(high: Array, low: Array, size: Array) -> Float[Array, "*n"]:
 
 @frozen
 class Starts:
-    """Where the pieces of a range begin: 0, then scaled points, from the row `later` on the position right after each, then ends.
+    """Where the pieces of a range begin: at 0, then at scaled points (from row `later` on, right after each point), then at the end.
 
     Attributes:
-      points: one less than there are starts; those from `used` on play no part.
+      points: one fewer than there are starts; those from `used` on are ignored.
       used: how many points there are.
-      later: how many of the starts, that at 0 aside, are points themselves; None: none is.
-      end: where the other starts are: nothing is greater.
+      later: how many of the starts, except that at 0, are points themselves; None: none is.
+      end: where all other starts are: nothing is greater.
     """
 
     points: Scaled
@@ -172,12 +173,12 @@ class Starts:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """That of whole rows."""
+        """The shape that whole rows would have."""
         rows, limbs = self.points.shape
         return rows + 1, limbs
 
     def at(self, index: Int[Array, "*i"]) -> UInt32[Array, "*i limbs"]:
-        """Whole rows."""
+        """The whole rows of these indices."""
         after = self.points.after(jnp.clip(index - 1, 0, self.points.shape[0] - 1), index > self._later())
         shape = after.shape
         row = wide.select(index <= self.used, after, jnp.broadcast_to(self.end, shape))
@@ -217,7 +218,8 @@ class Starts:
     def log_lengths(self, stop: UInt32[Array, "limbs"]) -> Float[Array, "pieces"]:
         """ln of the number of points of each piece that are less than `stop`, which no start that is used exceeds.
 
-        Few pieces need whole rows: the first, that around the centre, that from a point to the position after one, the last.
+        Only a few pieces need whole rows: the first, the one around the centre, the one from a point to the position after one, and the
+        last.
         """
         size, lead = self.points.sizes()
         add = jnp.zeros(size[1:].shape, bool)
@@ -235,10 +237,10 @@ class Starts:
         return log_length
 
     def digits_around(self, top: Int[Array, ""]) -> Int[Array, "pieces"]:
-        """Binary digits of the lengths of pieces top - e, ..., top + e, e = 0, 1, ..., which are cut to 0 and to the end.
+        """How many binary digits the lengths of the runs of pieces top - e, ..., top + e have, e = 0, 1, ..., cut at 0 and at the end.
 
-        Where both ends are points, by 64 digits of either. Else, for as many runs as one side has more points than the other, by whole
-        rows: since one end stays where it is, few numbers of digits occur, and each is looked for by halves.
+        Where both ends are points, 64 digits of either are used. The other runs, as many as one side has more points than the other, need
+        whole rows: since one end stays where it is, few numbers of digits occur, and each is found by bisection.
         """
         count = self.shape[0]
         error = jnp.arange(count, dtype=jnp.int32)
@@ -257,7 +259,7 @@ class Starts:
             found = _one_more(found, one_more, jnp.minimum(a, b))
         digits = _digits(*found)
         everything = wide.bit_length(self.end)
-        inside = jnp.minimum(top, self.used - top)  # so many runs have two points for ends
+        inside = jnp.minimum(top, self.used - top)  # this many runs have points as both ends
         digits = jnp.where(error < inside, digits, everything)
         last = jnp.maximum(top, self.used - top)
 
@@ -276,9 +278,9 @@ class Starts:
 
 
 def _one_more(found: Any, one_more: Array, lesser: Array) -> tuple[Array, Array, Array, Array]:
-    """What `between` found, and 1 where that is asked for, as far as it could change the number of digits.
+    """What `between` found, plus 1 where `one_more` says so, as far as that could change the number of digits.
 
-    Up to 64 digits that is a sum. From there on 1 counts only for 2^j - 1, that is if the lesser distance is 1 and was subtracted: a sum
+    Up to 64 digits that is a sum. Beyond, adding 1 matters only to 2^j - 1, that is, if the lesser distance is 1 and was subtracted: a sum
     of two numbers with 32 digits each, or a difference of two such of nearly the same size, ends in a zero. Equal ones leave 1 itself.
     """
     carry, high, low, size = found
@@ -300,7 +302,7 @@ def _one_more(found: Any, one_more: Array, lesser: Array) -> tuple[Array, Array,
 
 
 def _leading(x: UInt32[Array, "limbs"], size: Int[Array, ""]) -> tuple[UInt32[Array, ""], Bool[Array, ""]]:
-    """The first 32 of so many binary digits, and whether there is a 1 behind them."""
+    """The first 32 of the `size` binary digits, and whether there is a 1 behind them."""
     limbs = x.shape[-1]
     place = jnp.clip(limbs - 1 - (size - 1) // 32, 0, limbs - 1)  # the limb of the first digit
     padded = jnp.concatenate([x, jnp.zeros((1,), jnp.uint32)])

@@ -1,7 +1,7 @@
 """Order statistics without a sort: which rows are the first k, and where a few marked rows are.
 
-A sort of n rows moves all of them log n times. To tell the first k rows, it is enough to know a number that lies between them and the
-others: regula falsi finds one by counting, a few passes over a column that fuse and run along vector registers.
+A sort of n rows moves all of them log n times. To find the first k rows, it is enough to know a number that lies between them and the
+others: regula falsi finds one by counting, in a few passes over a column that fuse and run along vector registers.
 """
 
 import functools
@@ -16,16 +16,16 @@ from dpjax.core import bits
 from dpjax.core.staging import SHORT_ROW, unless
 
 Key = Integer[Array, "rows *s"]
-_BLOCK = 32  # rows whose marks are one word
-LINE = 128  # words: vector instructions run along rows
+_BLOCK = 32  # rows whose marks fill one word
+LINE = 128  # words per line, along which vector instructions run
 
 
 def first(count: Int[Array, ""], present: Bool[Array, "rows"], order: Sequence[Key]) -> Bool[Array, "rows"]:
-    """The first `count` of the rows that are present (or all), ordered by the keys and then by row.
+    """The first `count` of the rows that are present (all, if there are fewer), ordered by the keys and then by row.
 
     Args:
       count: k >= 0.
-      present: which rows there are.
+      present: which rows are present.
       order: integers of shape (rows,) or, for wide numbers, (rows, limbs); the most significant first.
 
     >>> first(jnp.int32(2), jnp.array([True, True, False, True]), [jnp.array([5, 3, 1, 5])]).tolist()
@@ -48,7 +48,7 @@ State = tuple[Bool[Array, "rows"], Bool[Array, "rows"], Int[Array, ""]]
 
 
 def _narrow(state: State, column: Integer[Array, "rows"]) -> State:
-    """Of the rows that are tied so far, a column puts some before the last one of the first rows, and leaves some tied with it."""
+    """The state after one more column: of the tied rows it puts some before the last of the first rows, and leaves some tied with it."""
     before, tied, spare = state
     word = _unsigned(column)
     padded = jnp.pad(jnp.where(tied, word, _most(word)), (0, -word.shape[0] % LINE), constant_values=_most(word))
@@ -62,14 +62,14 @@ def _narrow(state: State, column: Integer[Array, "rows"]) -> State:
 def borders(
     lines: UInt[Array, "lines 128"], total: Int[Array, ""], counts: Int[Array, "k"]
 ) -> tuple[UInt[Array, "k"], Int[Array, "k"]]:
-    """(a number with at least so many words up to it, how many these are) for each count: exactly so many, or the least such number.
+    """(A number that at least `count` words do not exceed, how many do not) for each count: exactly `count`, or the least such number.
 
-    There are `total` >= counts words. Of the greatest number all are at most that; so any others that do not count may be put there. By
-    regula falsi, as counts of words that are spread evenly grow linearly; every fourth probe halves, whatever the words are.
+    There are `total` >= counts words. None exceeds the greatest number of the type, so words that do not count may be set to it. The search
+    is by regula falsi, as counts of evenly spread words grow linearly; every fourth probe halves the interval, whatever the words are.
     """
 
     def probe(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        turn, low, below, high, up_to = state  # of the words `below` are less than low, `up_to` at most high
+        turn, low, below, high, up_to = state  # `below` of the words are less than low, `up_to` are at most high
         span, one = high - low, jnp.ones_like(low)
         part, whole = (counts - below).astype(jnp.float32), (up_to - below).astype(jnp.float32)
         # Into the middle of the gap after the last word that belongs below.
@@ -95,12 +95,12 @@ def borders(
 
 
 def _most(word: Array) -> Array:
-    """The greatest number of its type."""
+    """The greatest number of the word's type."""
     return jnp.asarray(np.iinfo(word.dtype).max, word.dtype)
 
 
 def _unsigned(column: Integer[Array, "rows"]) -> Array:
-    """The same order in unsigned integers."""
+    """Unsigned integers in the same order."""
     if jnp.issubdtype(column.dtype, jnp.unsignedinteger):
         return column
     word = lax.bitcast_convert_type(column, jnp.dtype(f"uint{8 * column.dtype.itemsize}"))
@@ -113,7 +113,7 @@ def _first_rows(tied: Bool[Array, "rows"], count: Int[Array, ""]) -> Bool[Array,
 
 
 def places(marked: Bool[Array, "rows"], capacity: int) -> Int[Array, "capacity"]:
-    """The marked rows, at most `capacity` of them, in order; behind them any rows.
+    """The marked rows, at most `capacity` of them, in order; arbitrary rows follow.
 
     Marks are packed into words. Which word holds the i-th mark is found in the running sum of the words' counts, and the place within it
     by bisection on its bits.

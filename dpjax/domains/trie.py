@@ -1,8 +1,8 @@
-"""The binary trie over {0, ..., 2^bits - 1} that a sorted multiset touches, without its nodes.
+"""The binary trie over {0, ..., 2^bits - 1} that a sorted multiset touches, without storing its nodes.
 
 A node at depth l is a prefix of l bits, its weight the number of points that begin with it. The points below a node are neighbours in the
-order: a node is an interval of them. Its two children are found by bisection, so a walk down a trie over 2^4096 leaves looks at a few of
-the points, never at all of them.
+order: a node is an interval of them. Its two children are found by bisection, so a walk down a trie over 2^4096 leaves reads only a few of
+the points, never all of them.
 """
 
 import functools
@@ -39,7 +39,7 @@ class Trie:
         raise NotImplementedError
 
     def turns(self, i: Int[Array, ""], depth: Int[Array, ""]) -> Bool[Array, ""]:
-        """Whether the way to point i goes right from its node of that depth < bits."""
+        """Whether the path to point i goes right from its node at this depth, which is < bits."""
         raise NotImplementedError
 
     @property
@@ -50,7 +50,7 @@ class Trie:
 
 @frozen
 class Written(Trie):
-    """The trie of points that are written down; those from n_valid on are ignored, whatever they are."""
+    """The trie of points that are stored explicitly; those from n_valid on are ignored, whatever they are."""
 
     x: UInt32[Array, "rows limbs"]
     n_valid: Int[Array, ""]
@@ -60,7 +60,7 @@ class Written(Trie):
     def rows(self) -> int:
         return self.x.shape[0]
 
-    # Few limbs are fetched one by one and never put together: XLA would start its threads for each such fetch of a walk.
+    # A few limbs are fetched one by one and never joined: XLA would start its threads for each such fetch of a walk.
 
     def shared(self, i: Int[Array, "*#n"], j: Int[Array, "*#n"]) -> Int[Array, "*#n"]:
         if self.x.shape[1] > SHORT_ROW:
@@ -96,12 +96,12 @@ def from_numbers(x: Int[Array, "rows"], n_valid: Int[Array, ""], bits: Int[Array
 class Path:
     """The path from the root that follows the heavier child (the left one on ties) down to a leaf.
 
-    The nodes at which points leave it, from the root down: those of two children, then the leaf, where all that are left do; behind it
-    entries that nobody leaves. A point's level is the depth of the node where it leaves.
+    It lists the nodes at which points leave it, from the root down: those with two children, then the leaf, where all remaining points
+    leave; entries behind the leaf are left by no point. A point's level is the depth of the node where it leaves.
 
     Attributes:
       depth: depths of the nodes; `bits` from the leaf on.
-      leaving: how many points leave; at a node of two children the lighter one's weight.
+      leaving: how many points leave; at a node with two children, the weight of the lighter one.
       split: the first point of a node's right child.
       center: a point in the leaf (any, if there are no points).
     """
@@ -149,7 +149,7 @@ class Heaviest:
 
 
 def heaviest_prefix(trie: Trie, marked: Bool[Array, "rows"], length: Int[Array, ""]) -> Heaviest:
-    """Among all 2^length prefixes, length >= 1, of which most have no point: so there always is a second, if only of weight 0.
+    """The heaviest of all 2^length prefixes, length >= 1; since most have no point, there always is a second, if only of weight 0.
 
     Ties go to the least prefix.
     """

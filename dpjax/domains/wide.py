@@ -2,7 +2,7 @@
 
 A wide array has shape (..., limbs), dtype uint32, the MOST significant limb first, so that rows sort lexicographically;
 a number of `bits` bits takes ceil(bits/32) limbs. Arithmetic is modulo 2^(32 limbs), like every unsigned integer's. All
-functions broadcast over leading axes of equal rank and are differentiable nowhere (they return integers), but for `log`,
+functions broadcast over leading axes of equal rank and are differentiable nowhere (they return integers), except `log`,
 whose gradient is zero. One limb (bits <= 32) takes short cuts, so small domains cost what plain integer arrays cost.
 
     >>> import jax.numpy as jnp
@@ -28,17 +28,17 @@ from dpjax.core.bisection import first_where
 from dpjax.core.staging import SHORT_ROW
 
 MAX_BITS = 4096
-FLOAT_LIMBS = 3  # so many fit float32's range, and thousands of such numbers together
-_BLOCK = 32  # rows that a search for many queries looks at together
-_TRIES = 8  # at once, when a draw may be rejected: of many lanes in step, few then need more
-# Up to so many limbs are worked off one by one: one fused pass without a reduction, and vectors run along the rows. An operation on
-# whole rows would make XLA put them together in memory, and then run vectors along 2 or 3 limbs.
+FLOAT_LIMBS = 3  # this many fit float32's range, and so do sums of thousands of such numbers
+_BLOCK = 32  # rows that a search for many queries compares at once
+_TRIES = 8  # made at once when a draw may be rejected: of many lanes in step, few then need more
+# Up to this number, limbs are processed one by one: one fused pass without a reduction, and vectors run along the rows. An operation on
+# whole rows would make XLA join them in memory, and then run vectors along 2 or 3 limbs.
 _UNROLLED = SHORT_ROW
 
 
 def limbs_for(bits: int) -> int:
     """Number of uint32 limbs of a number of `bits` bits."""
-    return -(-int(bits) // 32)  # of an unsigned integer of NumPy's -bits is no negative number
+    return -(-int(bits) // 32)  # for an unsigned NumPy integer, -bits is not negative
 
 
 # ---------------------------------------------------------------------------------------------- to and from Python
@@ -76,7 +76,7 @@ def to_ints(array: Any) -> list[int]:
 
 
 def check_below(name: str, x: Any, bits: int) -> None:
-    """ValueError for the first row of (rows, limbs) that is no number in 0, ..., 2^bits - 1.
+    """ValueError for the first row of (rows, limbs) that is not a number in 0, ..., 2^bits - 1.
 
     On the host and in NumPy: under another function's trace JAX would return tracers, and Python ints take seconds at 4096 bits.
     """
@@ -118,13 +118,13 @@ def one_like(x: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
 
 
 def columns(x: Shaped[Array, "*n limbs"]) -> list[Shaped[Array, "*n"]]:
-    """Limb by limb."""
+    """The limbs, one array for each."""
     # A split is traced in half the time of as many slices.
     return [lax.squeeze(part, (x.ndim - 1,)) for part in lax.split(x, (1,) * x.shape[-1], axis=x.ndim - 1)]
 
 
 def rows_of(x: UInt32[Array, "n limbs"]) -> Callable[[Array], Array]:
-    """The function index -> x[index]. Few limbs are fetched one by one, so that columns need not be put together in memory."""
+    """The function index -> x[index]; a few limbs are fetched one by one, so that columns need not be joined in memory."""
     if x.shape[-1] > _UNROLLED:
         return lambda index: x[index]
     parts = columns(x)
@@ -132,7 +132,7 @@ def rows_of(x: UInt32[Array, "n limbs"]) -> Callable[[Array], Array]:
 
 
 def along_rows(function: Callable[..., Array], *arrays: UInt32[Array, "_ limbs"]) -> UInt32[Array, "n limbs"]:
-    """function(*arrays) for one that treats all limbs alike (it slices, concatenates): column by column where there are few."""
+    """function(*arrays), for a function that treats all limbs alike (it slices or concatenates): column by column if limbs are few."""
     if arrays[0].shape[-1] > _UNROLLED:
         return function(*arrays)
     return jnp.stack([function(*parts) for parts in zip(*map(columns, arrays), strict=True)], axis=-1)
@@ -149,7 +149,7 @@ def power_of_two(exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n li
 
 
 def largest(bits: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
-    """2^bits - 1, the largest number of so many bits (traced); they may be 32 limbs, all that there are."""
+    """2^bits - 1, the largest number of `bits` bits (traced); `bits` may be up to 32 limbs, all that there are."""
     top = power_of_two(bits, limbs)
     return subtract(top, one_like(top))
 
@@ -189,7 +189,7 @@ def _shifted(x: UInt32[Array, "*#n"], amount: Int[Array, "*#n"]) -> UInt32[Array
 # ------------------------------------------------------------------------------------------------- comparing, adding
 # A few limbs are compared, and their carries found, one after the other. Beyond, both are decided all at once on bit masks with one bit
 # a limb (bit i for the limb of weight 2^(32 i)): no chain of dependent steps, and a graph whose size does not grow with the width.
-# An algorithm calls each dozens of times: as functions of their own (jit) they are traced, batched and lowered once a shape.
+# An algorithm calls each dozens of times: as functions of their own (jit) they are traced, batched and lowered once per shape.
 
 
 def _significance(x: Array) -> Int[Array, "*n limbs"]:
@@ -199,7 +199,7 @@ def _significance(x: Array) -> Int[Array, "*n limbs"]:
 
 
 def _pack(bits: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n words"]:
-    """One bit a limb, packed into a wide number: the last limb's bit is the least significant."""
+    """One bit per limb, packed into a wide number: the last limb's bit is the least significant."""
     limbs = bits.shape[-1]
     words = limbs_for(limbs)
     lead = [(0, 0)] * (bits.ndim - 1) + [(32 * words - limbs, 0)]
@@ -209,7 +209,7 @@ def _pack(bits: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n words"]:
 
 
 def _unpack(mask: UInt32[Array, "*n words"], limbs: int) -> UInt32[Array, "*n limbs"]:
-    """The inverse of `_pack`, as 0 or 1 a limb."""
+    """The inverse of `_pack`, as 0 or 1 per limb."""
     lead = mask.shape[:-1]
     words = jnp.broadcast_to(mask[..., None], (*mask.shape, 32)).reshape(*lead, -1)[..., -limbs:]
     return (words >> (_significance(words).astype(jnp.uint32) % 32)) & np.uint32(1)
@@ -247,7 +247,7 @@ def is_zero(a: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
 
 
 def _carries(generate: Bool[Array, "*n limbs"], propagate: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
-    """0 or 1 a limb: the carry (or borrow) that comes into it.
+    """0 or 1 per limb: the carry (or borrow) that comes into it.
 
     With G and P the packed masks, the sum P + 2G itself ripples through the runs of propagating limbs, and differs from P exactly
     where a carry came in.
@@ -438,7 +438,7 @@ def search(rows: UInt32[Array, "n limbs"], query: UInt32[Array, "limbs"], *, sid
 
 
 def searcher(rows: UInt32[Array, "n limbs"]) -> Callable[..., Int[Array, ""]]:
-    """`search` of rows that are searched many times, as in a loop: the last rows of all blocks are compared at once, then those of a block.
+    """`search` of rows searched many times, as in a loop: the last rows of all blocks are compared at once, then the rows of one block.
 
     >>> find = searcher(from_ints(range(0, 600, 2), 64))
     >>> [int(find(from_ints([x], 64)[0], side="right")) for x in (0, 333, 599)]

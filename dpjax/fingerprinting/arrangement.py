@@ -13,10 +13,10 @@ from dpjax.domains import selection
 def arrangement(key: Array, kinds: int, copies: int) -> Int[Array, "places"]:
     """0, ..., kinds - 1, each `copies` times, in secret order.
 
-    Every place draws a word. Up to border t, for t = 1, ..., kinds - 1, there are exactly t * copies of the words, and a place is of the
-    kind of the last border below its word: all orders are equally likely. Only where equal words would have to lie on both sides is there
-    no border. That does not depend on the order, which is then, afresh, that of 64 random bits a place: uniform, unless two of them
-    agree, which has probability below k^2 / 2^65 for k places.
+    Every place draws a random word. Exactly t * copies of the words are at most border t, for t = 1, ..., kinds - 1, and the kind of a
+    place is that of the last border below its word: all orders are equally likely. A border is missing only where equal words would have
+    to lie on both sides of it. Whether one is missing does not depend on the order, which is then drawn afresh, as that of 64 random bits
+    per place: uniform, unless two of these agree, which has probability below k^2 / 2^65 for k places.
     """
     places = kinds * copies
     key_words, key_sort = jax.random.split(key)
@@ -29,10 +29,10 @@ def arrangement(key: Array, kinds: int, copies: int) -> Int[Array, "places"]:
     ordered = bits.tally(lines[None] > borders[:, None, None]).reshape(-1)[:places]
 
     def sort(state: tuple) -> tuple:
-        turn = state[0]  # 0: what does not depend on it would be done before the loop
+        turn = state[0]  # 0; what does not depend on it would be computed before the loop
         order = random.bits(jax.random.fold_in(key_sort, turn), 2 * places)
         sequence = jnp.repeat(jnp.arange(kinds, dtype=jnp.int32), copies)
         return turn + 1, sorting.sort([order[:places], order[places:]], sequence)[2]
 
-    # A loop of no turn or one: under vmap a conditional would always sort.
+    # A loop of zero or one iterations: under vmap a conditional would always sort.
     return lax.while_loop(lambda state: state[0] < 1, sort, (found.astype(jnp.int32), ordered))[1]

@@ -37,7 +37,7 @@ from dpjax.trials import engine, estimates
 
 @frozen
 class Callables:
-    """A k-learner given as two functions, known by identity."""
+    """A k-learner given as two functions, recognised by identity."""
 
     learner: Callable[..., Any] = static()
     predict: Callable[..., Any] = static()
@@ -48,7 +48,7 @@ class Callables:
 
 @frozen
 class Attack:
-    """What is run; build it by `against`. It goes through `dpjax.trials` with `trial`.
+    """An attack to run, built by `against`; `dpjax.trials` runs it with `trial`.
 
     Attributes:
       learner: a k-learner with `predict`.
@@ -63,10 +63,10 @@ class Attack:
     coalition: Bool[Array, "users"]
 
     def without(self, user: int) -> "Attack":
-        """The same with a nonce row for one user: a neighbouring database for every codebook.
+        """The same attack with a nonce row for one user: a neighbouring database for every codebook.
 
         Raises:
-          TypeError, ValueError: no number of a user.
+          TypeError, ValueError: not the number of a user.
         """
         if not arguments.is_traced(user):
             user = arguments.integer("user", arguments.plain(user), at_least=0, at_most=self.code.users - 1)
@@ -80,12 +80,12 @@ class Report:
     Attributes:
       word: the pirate word.
       feasible: whether it meets the marking assumption for the coalition.
-      accused: by user.
+      accused: which users are accused.
       user: the traced user, the one accused with the greatest margin; -1 for ⊥.
       falsely_accused: whether somebody outside the coalition is accused.
       excess: the learner's accuracy, max_j of the empirical error of h_j minus that of the best concept.
       accurate: whether something was released with excess <= the form's alpha; then the word is feasible if the coalition is everybody.
-      status: the learner's. Nothing released means the word 0...0 and nobody accused.
+      status: the learner's status. If nothing is released, the word is 0...0 and nobody is accused.
     """
 
     word: Bool[Array, "k"]
@@ -105,7 +105,7 @@ def against(
 
     Raises:
       TypeError: the learner is not callable, or has no `predict` and none is given. ValueError: form and code have different
-        users; the form needs the Boneh-Shaw code; a coalition that is no mask over the users.
+        users; the form needs the Boneh-Shaw code; a coalition that is not a mask over the users.
     """
     arguments.instance("code", code, Code)
     arguments.instance("form", form, Form)
@@ -145,7 +145,7 @@ def attack(
       A `Report`.
 
     Raises:
-      TypeError, ValueError: as for `against`; or the answers have the wrong shape, or are no zeros and ones.
+      TypeError, ValueError: as for `against`; or the answers have the wrong shape, or are not zeros and ones.
 
     >>> from dpjax.fingerprinting import boneh_shaw, forms
     >>> def most(key, sample):
@@ -272,10 +272,10 @@ def audit(
     """Lower confidence bounds on epsilon, by Clopper and Pearson, from attacks with and without a victim.
 
     Args:
-      attack: as built by `against`; its learner must be a JAX function. All its coalition is attacked, the victim a member.
+      attack: as built by `against`; its learner must be a JAX function. The whole coalition is in the database; the victim is a member.
       root: any key; cells 0, 1 and 2 of it are used (see `dpjax.trials.engine`).
       trials: runs on each of the two databases.
-      pilot: runs apart that choose the victim, the user accused most often.
+      pilot: separate runs that choose the victim, the user accused most often.
       victim: a user chosen beforehand; no pilot then.
       delta: the learner's delta, in [0, 1).
       level: confidence of each bound.

@@ -14,11 +14,11 @@ word.
 *Completeness.* Let types run from 0 to n; then a feasible word has W_0 = 0 and W_n = B. If nobody is accused, then by induction
 W_s <= 2 s^2 L: W_s - W_{s-1} <= sqrt(2 L (W_s + W_{s-1})) holds for W_s no larger than the greater root of a quadratic that grows
 with W_{s-1}; at W_{s-1} = 2 (s-1)^2 L the value 2 s^2 L is at least that root, as 2s - 1 >= sqrt(s^2 + (s-1)^2), and above it for
-s >= 2. So W_n < 2 n^2 L <= B, a contradiction (n >= 2): some user is accused surely.
+s >= 2. So W_n < 2 n^2 L <= B, a contradiction (n >= 2): some user is surely accused.
 
-Variant "padded" (default) is that. Variant "original" leaves out the types 0 and n, on which a feasible word is known beforehand,
+Variant "padded" (default) is the code above. Variant "original" leaves out the types 0 and n, on which a feasible word is known beforehand,
 and accuses user 1 if W_1 > 0 and user n if W_{n-1} < B. That is shorter by 2B columns, complete by the same induction, and sound
-**for feasible words only**: a coalition without user 1 that writes a one in every column frames her surely.
+**for feasible words only**: a coalition without user 1 that writes a one in every column surely frames her.
 """
 
 import math
@@ -35,7 +35,7 @@ from dpjax.fingerprinting.arrangement import arrangement
 from dpjax.fingerprinting.codes import BLOCK, Accusation, Code, Columns, Stream, security
 
 VARIANTS = ("padded", "original")
-_LANES = 128  # that vector instructions run along
+_LANES = 128  # columns along which vector instructions run
 _MOST_COLUMNS = 2**31 - BLOCK
 
 
@@ -57,7 +57,7 @@ class BonehShaw(Code):
 
     @property
     def types(self) -> range:
-        """Which column types there are."""
+        """The column types that exist."""
         return range(self.users + 1) if self.variant == "padded" else range(1, self.users)
 
     @property
@@ -83,7 +83,7 @@ class BonehShaw(Code):
         return Columns(bits=held, valid=self.valid(block), hidden=types)
 
     def generate(self, key: Array) -> Stream:
-        """A codebook. It is held as one type a column, n times less than the matrix."""
+        """A codebook. It is held as one type per column, n times less than the matrix."""
         return _generate(self, arguments.key(key))
 
     def nothing(self) -> Int[Array, "types"]:
@@ -128,7 +128,7 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
       users: n >= 2.
       xi: in [2^-960, 1). Soundness holds with xi/2 in total and xi/(2n) for each innocent user, completeness with error 0.
       variant: "padded", sound for every word; "original", sound for feasible words.
-      copies: columns of each type, instead of B. The thresholds stay: soundness as before, completeness only with at least B.
+      copies: columns of each type, instead of B. The thresholds stay: soundness holds as before, completeness only with at least B.
 
     Returns:
       The code: `generate(key)`, `stream(key)`, `trace(book, word)`, `length`, `innocent()`, `soundness()`, `completeness()`.

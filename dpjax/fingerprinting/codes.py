@@ -9,7 +9,7 @@ and every strategy, with probability over the code's and the strategy's coins,
 
 Everything a trace needs is a sum over columns, so a book is anything that can show its columns block by block: `generate` holds
 them packed, `stream` makes them again from the key when asked, column for column the same. Blocks have a fixed size and block b
-draws from fold_in(key, b): nothing depends on how many blocks are looked at together.
+draws from fold_in(key, b): nothing depends on how many blocks are processed together.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 
 BLOCK = 1024  # columns; a multiple of 32
-LEAST_XI = 2.0**-960  # of any number of users, xi / users and its inverse are numbers of float64
+LEAST_XI = 2.0**-960  # for any number of users, xi / users and its inverse are numbers of float64
 _AT_ONCE = 8  # blocks traced together, so that a step of the loop is worth its overhead
 
 
@@ -56,10 +56,10 @@ class Accusation:
 
     Attributes:
       accused: by user, scores > thresholds.
-      scores: by user; what they are is the code's business.
+      scores: by user; what they mean depends on the code.
       thresholds: by user.
 
-    Of a batch of verdicts users are the last axis, and `user` has the others.
+    In a batch of verdicts the users are the last axis, and `user` has the other axes.
     """
 
     accused: Bool[Array, "... users"]
@@ -75,10 +75,10 @@ class Accusation:
 
 
 class Code:
-    """What a code defines, and what follows; log_term > 0 is the logarithm in its error bounds.
+    """What a code defines, and what follows from it; log_term > 0 is the logarithm in its error bounds.
 
     `secret(key)` draws all that the blocks have in common; `columns(secret, b)` makes block b; `part(columns, word)` is what a block
-    adds to the sums that a trace needs, from `nothing()` on, and `accuse(sums)` judges them.
+    adds to the sums that a trace needs, which start from `nothing()`; and `accuse(sums)` judges the sums.
     """
 
     log_term: Any
@@ -127,7 +127,7 @@ class Code:
         raise NotImplementedError
 
     def stream(self, key: Array) -> "Stream":
-        """The book that `generate(key)` holds, each block made when it is looked at: memory for one block only."""
+        """The book that `generate(key)` holds, with each block made when it is read: memory for one block only."""
         return Stream(code=self, secret=self.secret(arguments.key(key)))
 
     def trace(self, book: Any, word: Any) -> Accusation:
@@ -177,7 +177,7 @@ class Stream(Book):
     secret: Any
 
     def columns(self, block: Int[Array, ""]) -> Columns:
-        """Block b of the columns; stored, or every use of them would draw the bits anew."""
+        """Block b of the columns; computed once, as otherwise every use of them would draw the bits anew."""
         return once(self.code.columns, self.secret, block)
 
 
@@ -190,11 +190,11 @@ class Sum:
 
     @classmethod
     def of(cls, start: Shaped[Array, "sums"]) -> "Sum":
-        """Nothing added yet."""
+        """The sum to which nothing has been added yet."""
         return cls(total=start, lost=jnp.zeros_like(start))
 
     def plus(self, part: Shaped[Array, "sums"]) -> "Sum":
-        """One term more."""
+        """The sum with one more term."""
         corrected = part - self.lost
         total = self.total + corrected
         return Sum(total=total, lost=(total - self.total) - corrected)

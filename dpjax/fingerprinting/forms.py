@@ -67,7 +67,7 @@ class Form:
         return MultiSample(x=self.x, y=y, n_valid=jnp.asarray(self.rows, jnp.int32), k=k)
 
     def word(self, answers: Bool[Array, "rows k"]) -> Bool[Array, "k"]:
-        """The pirate word, from what the hypotheses say of the rows."""
+        """The pirate word, from the hypotheses' answers on the rows."""
         return self.share * packed.tally(answers) >= self.users
 
     def excess(self, answers: Bool[Array, "rows k"], labels: Bool[Array, "rows k"]) -> Float[Array, "k"]:

@@ -1,7 +1,7 @@
 """Pirates: the marking assumption, the standard strategies, and the experiment that counts a code's errors (MULTI §5.1).
 
-A strategy is a function (key, rows, coalition) -> word of the rows held by all users and a mask that says which rows the pirates see;
-without a mask they see all that is given. Every strategy decides each column by itself, so it can be run block by block.
+A strategy is a function (key, rows, coalition) -> word. It gets the rows of all users and a mask that says which rows the pirates see;
+without a mask they see all rows. Every strategy decides each column by itself, so it can be run block by block.
 """
 
 from collections.abc import Callable
@@ -87,7 +87,7 @@ class Experiment:
     Attributes:
       code: a fingerprinting code.
       coalition: which users are pirates.
-      strategy: (key, rows, coalition) -> word, one of this module's or the user's own; it sees a block of columns at a time.
+      strategy: (key, rows, coalition) -> word, one of this module or one of your own; it sees one block of columns at a time.
     """
 
     code: Code
@@ -143,7 +143,7 @@ def _counts(rows: Rows, coalition: Coalition | None) -> tuple[Array, Array]:
 
 
 def _members(rows: Any, coalition: Any) -> tuple[Bool[Array, "users columns"], Bool[Array, "users"]]:
-    """The rows, and who of the users is a member: all, if nobody says who."""
+    """The rows, and which users are members: all, if no coalition is given."""
     rows = _flags("rows", rows, 2)
     members = jnp.ones(rows.shape[0], bool) if coalition is None else _flags("coalition", coalition, 1)
     if members.shape != rows.shape[:1]:
@@ -152,7 +152,7 @@ def _members(rows: Any, coalition: Any) -> tuple[Bool[Array, "users columns"], B
 
 
 def _flags(name: str, value: Any, axes: int) -> Bool[Array, "..."]:
-    """An array of booleans with so many axes."""
+    """An array of booleans, checked to have this many axes."""
     if str(getattr(value, "dtype", None)) != "bool" or value.ndim != axes:
         raise TypeError(f"{name} must be an array of booleans of {axes} axes, got {show.short(value)}")
     return jnp.asarray(value)

@@ -16,7 +16,7 @@ over all users it sums up to xi.
 
 *Completeness.* Of the c <= n members of T let x hold a one in a column, and U_T be the sum of their U. As d/dr sin^{2x} r
 cos^{2(c-x)} r = 2 p^x (1-p)^{c-x} U_T, the part of E[U_T] with x ones is C(c,x) ((1-t)^x t^{c-x} - t^x (1-t)^{c-x}) / (π - 4t').
-A feasible word has w' = 1 at x = c and w' = 0 at x = 0; elsewhere the pirates choose, to gain at most (1 - (1-t)^c) / (π - 4t') a
+A feasible word has w' = 1 at x = c and w' = 0 at x = 0; elsewhere the pirates choose, to gain at most (1 - (1-t)^c) / (π - 4t') per
 side. Hence E[s U_T] >= mu = (1 - 2nt)/π for the asymmetric score and twice that for the symmetric one, and for b <= 1.79
 sqrt(t)/n, by E[U_T^2] = c,
 
@@ -26,7 +26,7 @@ sqrt(t)/n, by E[U_T^2] = c,
 n >= 4, and falls with n: see `Tardos.completeness`, which finds the best b. The constants of (xi, xi)-security are thus proved
 here for both scores.
 
-*Numbers.* The bias of the rarer symbol is a multiple of 2^-32, exact, and a fair coin names the symbol: so p and 1 - p have the same
+*Numbers.* The bias of the rarer symbol is exactly a multiple of 2^-32, and a fair coin chooses that symbol: so p and 1 - p have the same
 relative precision, and U is exact to float32 rounding (2e-7) for the bias really used. r has 24 random digits.
 """
 
@@ -95,7 +95,7 @@ class Tardos(Code):
         return 1 / (300 * self.users)
 
     def secret(self, key: Array) -> Array:
-        """The key: blocks are independent, and one must be the same however many are looked at together."""
+        """The key: blocks are independent, and each must be the same however many are processed together."""
         return random.for_loops(key)
 
     def columns(self, secret: Array, block: Int[Array, ""]) -> Columns:
@@ -123,11 +123,11 @@ class Tardos(Code):
         return Bias(rare=jnp.minimum(rare, 2.0**31).astype(jnp.uint32), ones=words[BLOCK:] >= np.uint32(2**31))
 
     def generate(self, key: Array) -> "TardosBook":
-        """A codebook: one bit a user and column, packed, and 5 bytes a column for its bias."""
+        """A codebook: one bit per user and column, packed, and 5 bytes per column for its bias."""
         return _generate(self, arguments.key(key))
 
     def nothing(self) -> Float[Array, "users"]:
-        """Scores 0."""
+        """A score of 0 for every user."""
         return jnp.zeros(self.users, float)
 
     def part(self, columns: Columns, word: Bool[Array, "block"]) -> Float[Array, "users"]:

@@ -1,4 +1,4 @@
-"""dpjax inside the tools of others: OpenDP measurements (`pip install 'dpjax[opendp]'`), scikit-learn estimators (`'dpjax[sklearn]'`)."""
+"""dpjax inside other tools: OpenDP measurements (`pip install 'dpjax[opendp]'`), scikit-learn estimators (`'dpjax[sklearn]'`)."""
 
 from dpjax.core import lazy
 

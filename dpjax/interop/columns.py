@@ -16,7 +16,7 @@ from dpjax.domains import wide
 
 
 def encoded(x: np.ndarray, low: Any, high: Any, unit: Any) -> list[Column]:
-    """Each column by `dpjax.encode`, values outside the bounds moved to the nearer one; bounds and units for all or one a column.
+    """Each column by `dpjax.encode`, values outside the bounds moved to the nearer one; bounds and units for all or one per column.
 
     >>> [column.bits for column in encoded(np.zeros((2, 2)), 0.0, [1.0, 100.0], 0.5)]
     [2, 8]
@@ -36,7 +36,7 @@ def encoded(x: np.ndarray, low: Any, high: Any, unit: Any) -> list[Column]:
 
 
 def _held(low: Any, high: Any, unit: Any) -> None:
-    """ValueError unless float64, in which scikit-learn hands columns over, tells steps between these bounds apart."""
+    """ValueError unless float64, in which scikit-learn passes columns, can tell apart steps of `unit` between these bounds."""
     if unit is None:
         return
     most = max(abs(float(low)), abs(float(high)))
@@ -69,7 +69,7 @@ def codes(column: Column) -> np.ndarray:
 
 
 def validated(estimator: Any, x: Any, *y: Any, **given: Any) -> Any:
-    """scikit-learn's `validate_data` as float64; TypeError for dates and times, of which it makes counts of the unit they are stored in."""
+    """scikit-learn's `validate_data` as float64; TypeError for dates and times, which it would turn into counts of their storage unit."""
     dtypes = getattr(x, "dtypes", None)
     for each in [getattr(x, "dtype", None)] if dtypes is None or np.ndim(dtypes) == 0 else list(dtypes):
         if getattr(each, "kind", "") in ("m", "M"):
@@ -78,18 +78,18 @@ def validated(estimator: Any, x: Any, *y: Any, **given: Any) -> Any:
 
 
 def coins(random_state: Any) -> np.random.RandomState:
-    """What keys are drawn from; if None, from the operating system's entropy: any line of a script may seed NumPy's global state."""
+    """The source of keys; for None the operating system's entropy, not NumPy's global state, which any line of a script may seed."""
     return np.random.RandomState() if random_state is None else check_random_state(random_state)
 
 
 def fresh_key(random: np.random.RandomState) -> Any:
-    """A key."""
+    """A new PRNG key."""
     words = random.randint(2**32, size=2, dtype=np.uint32)
     return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
 
 
 def two_classes(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(The two classes in order, which of them each label is)."""
+    """(The two classes in order, for each label the index of its class)."""
     check_classification_targets(y)
     if type_of_target(y) not in ("binary", "multiclass"):
         raise ValueError(f"y must hold the two classes, one a row, got a target of type {type_of_target(y)}")

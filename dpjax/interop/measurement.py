@@ -26,27 +26,28 @@ def to_opendp(algorithm: Any, *, low: Any, high: Any, unit: Any = None) -> Any:
     output is decoded: a number, a list of them (quantiles), or None where the algorithm releases nothing. Each release takes its key from
     the operating system's entropy.
 
-    **Privacy.** The relation of the algorithm's guarantee is the input metric: ADD_OR_REMOVE_ONE the symmetric distance, REPLACE_ONE the
-    number of changed records of multisets of one size. Both look at multisets, and the guarantee at lists. So the rows are shuffled first:
+    **Privacy.** The relation of the algorithm's guarantee decides the input metric: for ADD_OR_REMOVE_ONE the symmetric distance, for
+    REPLACE_ONE the number of changed records of multisets of one size. Both metrics are about multisets, the guarantee is about lists. So
+    the rows are shuffled first:
     two multisets at distance 1 have orders, each with the law of a shuffle, in which the lists are neighbours, and a hockey-stick of
     mixtures is at most the mixture of hockey-sticks. At distance k the map gives group privacy, `Guarantee.group(k)`.
 
-    Formal guarantees: those of `algorithm.guarantee()` for columns in the input domain, without NaN; OpenDP takes the word of a
-    user-defined measurement for it. Not promised: floating-point side channels; a cryptographic generator (JAX's Threefry).
+    Formal guarantees: those of `algorithm.guarantee()` for columns in the input domain, without NaN; OpenDP trusts a user-defined
+    measurement to keep them. Not promised: floating-point side channels; a cryptographic generator (JAX's Threefry).
 
     Args:
       algorithm: for the interior point problem (`optimizers.interior_point`) or quantiles (`optimizers.quantiles`), made for the bits of
         this encoding: `dpjax.encode([], low=low, high=high, unit=unit).bits` for integers.
-      low, high: public bounds, both inclusive. Columns are of 64-bit integers if all three numbers are ints, else of 64-bit floats.
-      unit: one step; absent: 1 for integers, every float for floats.
+      low, high: public bounds, both inclusive. Columns are of 64-bit integers if all three numbers are ints, otherwise of 64-bit floats.
+      unit: one step; if absent, 1 for integers, and every float for floats.
 
     Returns:
-      `opendp.mod.Measurement`; its output measure is the max-divergence, or the approximate one if delta > 0. OpenDP asks for
+      `opendp.mod.Measurement`; its output measure is the max-divergence, or the approximate one if delta > 0. OpenDP requires
       `dp.enable_features("contrib", "honest-but-curious")`.
 
     Raises:
       TypeError: an algorithm on other data.
-      ValueError: one for another number of bits, or whose guarantee OpenDP has no metric for.
+      ValueError: an algorithm for another number of bits, or one for whose guarantee OpenDP has no metric.
 
     >>> from dpjax.optimizers import interior_point
     >>> dp.enable_features("contrib", "honest-but-curious")

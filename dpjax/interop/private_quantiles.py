@@ -19,20 +19,20 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     With q fractions, `transform` sends a value to its bin 0, ..., q: the number of the column's quantiles that are at most the value.
 
     Formal guarantees: `guarantee_`, at most (epsilon, 0) under ADD_OR_REMOVE_ONE: each of the D columns gets epsilon/D. All parameters are
-    public, and the names and the number of columns. Not promised: that errors raised for bad data tell nothing; floating-point side
-    channels; a cryptographic generator.
+    public, and so are the names and the number of columns. Not promised: that errors raised for bad data reveal nothing; floating-point
+    side channels; a cryptographic generator.
 
     Args:
-      epsilon: > 0, of all columns together.
-      fractions: of the quantiles, increasing, between 0 and 1.
+      epsilon: > 0, for all columns together.
+      fractions: fractions of the quantiles, increasing, between 0 and 1.
       low, high: public bounds, for all columns or one each; values outside are moved to the nearer one.
       unit: one step of the columns, for all or one each; None for every float.
-      algorithm: as of `dpjax.quantiles`; by default it chooses by the fractions. "rank_exponential" compiles fastest.
+      algorithm: as for `dpjax.quantiles`; by default the fractions decide. "rank_exponential" compiles fastest.
       random_state: None for coins of the operating system, or a seed or `RandomState`, for tests: whoever knows it, or holds the estimator
         that holds it, knows the coins, and clones share them (all folds and candidates of a search get the same noise).
 
     Attributes:
-      quantiles_: (fractions, columns).
+      quantiles_: the quantiles, of shape (fractions, columns).
       guarantee_: `dpjax.accounting.Guarantee`.
 
     >>> x = np.linspace(0, 10, 1001)[:, None]
@@ -66,7 +66,7 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         return tags
 
     def fit(self, X: Any, y: Any = None) -> "PrivateQuantiles":
-        """One private run a column."""
+        """One private run per column."""
         x = columns.validated(self, X)
         total = Guarantee(arguments.number("epsilon", self.epsilon, above=0.0, below=math.inf), 0.0, ADD_OR_REMOVE_ONE)
         each = calibrate(total, x.shape[1], accountant="basic")

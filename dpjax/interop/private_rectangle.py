@@ -16,13 +16,13 @@ from dpjax.learners import rectangles
 class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that privately learns a rectangle, inside which the second class is predicted (`learners.rectangles.rectangles`).
 
-    Formal guarantees: `guarantee_`, (epsilon, delta) under ADD_OR_REMOVE_ONE for lists of rows, as that learner proves it. All parameters
-    are public, the names and the number of columns, and the two classes: those that occur in y if `classes` is None. Not promised: that
-    errors raised for bad data tell nothing; floating-point side channels; a cryptographic generator.
+    Formal guarantees: `guarantee_`, (epsilon, delta) under ADD_OR_REMOVE_ONE for lists of rows, as proved for that learner. All parameters
+    are public, and so are the names and the number of columns, and the two classes: those that occur in y if `classes` is None. Not
+    promised: that errors raised for bad data reveal nothing; floating-point side channels; a cryptographic generator.
 
     Args:
-      epsilon: > 0. delta: in [0, 1). Of the whole, at most.
-      beta: what the learner may fail with on enough examples.
+      epsilon: > 0. delta: in [0, 1). The whole run spends at most these.
+      beta: the probability with which the learner may fail on enough examples.
       low, high: public bounds, for all columns or one each; values outside are moved to the nearer one.
       unit: one step of the columns, for all or one each; None for every float.
       classes: both classes; None for those in y.

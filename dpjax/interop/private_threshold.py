@@ -16,24 +16,24 @@ from dpjax.learners import thresholds
 class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that privately learns a threshold on one column, by the exponential mechanism (`learners.thresholds.exponential`).
 
-    The threshold t is drawn with probability proportional to exp(epsilon/2 times the examples that it classifies rightly).
+    The threshold t is drawn with probability proportional to exp(epsilon/2 times the number of examples that it classifies correctly).
 
     Formal guarantees: `guarantee_`, (epsilon, 0) under REPLACE_ONE: the number of rows is public. So are all parameters, the names and the
-    number of columns, and the two classes: those that occur in y if `classes` is None. Not promised: that errors raised for bad data tell
+    number of columns, and the two classes: those that occur in y if `classes` is None. Not promised: that errors raised for bad data reveal
     nothing; floating-point side channels; a cryptographic generator.
 
     Args:
       epsilon: > 0.
       low, high: public bounds of the column; values outside are moved to the nearer one.
       unit: one step of the column; None for every float.
-      column: which column of X is looked at, by its number or, of a DataFrame, by its name.
-      above: whether the second class is the one above the threshold, else below.
+      column: the column of X that is used, by its number or, for a DataFrame, by its name.
+      above: whether the second class is the one above the threshold; otherwise it is the one below.
       classes: both classes; None for those in y.
       random_state: None for coins of the operating system, or a seed or `RandomState`, for tests: whoever knows it, or holds the estimator
         that holds it, knows the coins, and clones share them (all folds and candidates of a search get the same noise).
 
     Attributes:
-      threshold_: the second class is predicted from here on (below it, if not `above`), of values moved between the bounds and rounded to
+      threshold_: the second class is predicted from here on (below it, if not `above`), for values moved between the bounds and rounded to
         the unit; one step beyond `high` is infinity.
       classes_: both classes, in order.
       guarantee_: `dpjax.accounting.Guarantee`.
@@ -96,7 +96,7 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[(reached == self._above).astype(int)]
 
     def _encoded(self, x: np.ndarray, asked: dict[str, Any]) -> Any:
-        """By these parameters: of this fit, or of the last one."""
+        """The column, encoded with these parameters: those of this fit, or of the last one."""
         column, low, high, unit = asked.values()
         if isinstance(column, str):
             names = getattr(self, "feature_names_in_", np.zeros(0, object)).tolist()

@@ -1,4 +1,4 @@
-"""Private learners, a module or folder for each concept class."""
+"""Private learners: a module or a folder for each concept class."""
 
 from dpjax.core import lazy
 

@@ -1,4 +1,4 @@
-"""PAC experiments with one concept: `dpjax.data.pac`, where learners are found."""
+"""PAC experiments with one concept: `dpjax.data.pac`, re-exported beside the learners."""
 
 from dpjax.data.pac import Experiment, draw, failure, trial
 

@@ -50,18 +50,18 @@ def log_pmf(
     sensitivity: Number = 1.0,
     where: Bool[ArrayLike, "k"] | None = None,
 ) -> Float[Array, "k+1"]:
-    """ln P[the first answer above is i] for every i, then of none (last).
+    """ln P[the first answer above the threshold is i] for every i, then ln P[none is] (last).
 
     P[i] = E_z prod_{j<i} F((z - y_j)/2) (1 - F((z - y_i)/2)), with z the threshold's standard Laplace
     noise, y the margins in its scale and F the standard Laplace law: integrated by 16-point Gauss-Legendre
-    on panels free of kinks. Relative error below 1e-9 in float64 and 1e-5 in float32 for up to 64 queries
-    (tested), of probabilities above 1e-10: what the threshold's noise does beyond REACH, of probability
-    e^-REACH, is left out, and rarer outcomes may be rarer still here. First and second derivatives are as exact, higher ones are not.
+    on panels free of kinks. For up to 64 queries, probabilities above 1e-10 have a relative error below 1e-9
+    in float64 and 1e-5 in float32 (tested). Threshold noise beyond REACH, of probability e^-REACH, is left
+    out, so rarer outcomes may be given too small a probability. First and second derivatives are as accurate; higher ones are not.
     """
     queries, mask = scored(queries, where, "queries")
     margins = jnp.where(mask, _margins(queries, threshold, epsilon, sensitivity), 0.0)
-    # The integral does not depend on where it is cut. First derivatives of panels that just vanish, or begin, would be lost; cuts that
-    # stand still lose the jumps that third ones have at kinks.
+    # The integral does not depend on where it is cut. If the cuts moved, first derivatives of panels that just vanish, or begin, would be
+    # lost; fixed cuts only lose the jumps that third derivatives have at kinks.
     nodes, weights = jax.lax.stop_gradient(_panels(margins))
     log_below, log_above = log_tails((nodes[:, None] - margins[None, :]) / 2)
     log_below, log_above = jnp.where(mask, log_below, 0.0), jnp.where(mask, log_above, -jnp.inf)
@@ -96,12 +96,13 @@ def above_threshold(
     Returns:
       Selection(index, ok); ok is False when no query is above.
 
-    Formal guarantees: epsilon-DP (pure), however many queries, for the relation the sensitivity is for
-    (Dwork and Roth, Theorem 3.23). Noise has right tails down to 1e-18. Not promised: protection from
-    floating-point side channels, or a cryptographic generator.
+    Formal guarantees: epsilon-DP (pure), for any number of queries, under the relation for which the
+    sensitivity holds (Dwork and Roth, Theorem 3.23). The tails of the noise are correct down to 1e-18.
+    Not promised: protection from floating-point side channels, or a cryptographic generator.
 
     Raises:
-      TypeError: no key. ValueError: epsilon or sensitivity not a finite positive number, a threshold that is NaN or several numbers.
+      TypeError: key is not a PRNG key. ValueError: epsilon or sensitivity not a finite positive number, or a threshold that is NaN or not
+        a single number.
 
     >>> import jax, jax.numpy as jnp
     >>> int(above_threshold(jax.random.key(0), jnp.array([0, 3, 900]), 500, epsilon=1.0).index)
@@ -119,8 +120,8 @@ def above_threshold(
 class AboveThreshold(Chooser):
     """AboveThreshold for a stream of queries; see `above_threshold`, and `mechanism`, which makes it.
 
-    It takes the true answers in order (`candidates(answers, where=...)` for some of them) and returns the index of the first that is
-    found above; ⊥ where none is. Its plain twin is `dpjax.verify.plain.above_threshold`.
+    It takes the true answers in order (`candidates(answers, where=...)` for only some of them) and returns the index of the first that is
+    found to be above the threshold, or ⊥ if none is. Its plain twin is `dpjax.verify.plain.above_threshold`.
     """
 
     epsilon: Number
@@ -158,7 +159,7 @@ def mechanism(
       relation: the one for which `sensitivity` holds.
 
     Raises:
-      TypeError, ValueError: epsilon or sensitivity not a finite positive number, a threshold that is no finite number, or an unknown
+      TypeError, ValueError: epsilon or sensitivity not a finite positive number, a threshold that is not a finite number, or an unknown
         relation.
 
     >>> first = mechanism(epsilon=1.0, threshold=500)

@@ -1,8 +1,8 @@
 """What mechanisms share: their data, the events of their outputs, and the checks of both.
 
 A mechanism is an `Algorithm` of one of two families: a `Chooser` takes scores of candidates and returns the index of one, a `Noise`
-takes numbers and returns noisy ones. Its module has the pure stages as well, which other algorithms call: a function that samples
-under the module's own name, and the exact law.
+takes numbers and returns noisy ones. Its module also has the pure stages, which other algorithms call: a sampling function with the
+module's own name, and the exact law.
 """
 
 import math
@@ -20,20 +20,22 @@ from dpjax.core.pytree import frozen
 from dpjax.data.algorithm import Algorithm
 from dpjax.domains.events import Accurate
 
-Number = Any  # a real parameter, of Python, NumPy or traced: `core.arguments` refuses the rest by name
-LARGEST = 2**30 - 1  # integers are subtracted before rounding: from -LARGEST - 1 to LARGEST no difference passes int32
+Number = Any  # a real parameter, from Python or NumPy or traced: `core.arguments` refuses anything else by name
+LARGEST = (
+    2**30 - 1
+)  # integers are subtracted before rounding: between -LARGEST - 1 and LARGEST no difference overflows int32
 
 
 # ---------------------------------------------------------------------------------------------------- data and events
 
 
 def array(name: str, values: Any, *, whole: bool = False) -> Real[Array, "..."]:
-    """`values` as an array of signed integers or of reals, of 32 bits at least: differences of narrower ones are none of their type.
+    """`values` as an array of signed integers or reals of at least 32 bits: a narrower type may not hold their differences.
 
-    If `whole`, of int32 only; traced integers past it become its ends, which are no scores (`within`).
+    If `whole`, the type is int32; traced integers outside it are clipped to its ends, which are not valid scores (see `within`).
 
     Raises:
-      TypeError: other things. ValueError: an integer past the type (int32 unless x64 is enabled), as far as it is not traced.
+      TypeError: values of another type. ValueError: an integer outside the type (int32 unless x64 is enabled) that is not traced.
 
     >>> array("counts", [3, 4]).dtype
     dtype('int32')
@@ -66,7 +68,7 @@ def reals(name: str, values: Any) -> Float[Array, "..."]:
 
 
 def _native(given: np.ndarray) -> np.ndarray:
-    """In the byte order of this machine, the only one that JAX takes."""
+    """`given` in the byte order of this machine, the only one that JAX accepts."""
     return given.astype(given.dtype.newbyteorder("="), copy=False)
 
 
@@ -76,8 +78,8 @@ def scored(
     """The candidates' scores and which of them exist: all when `where` is absent.
 
     Raises:
-      TypeError: scores that are no signed integers or reals, a mask of other things than booleans.
-      ValueError: scores that are not one a candidate, or not as many as the mask.
+      TypeError: scores that are not signed integers or reals, or a mask that does not hold booleans.
+      ValueError: scores that are not one per candidate, or a mask of another shape.
     """
     values = array(name, scores)
     if values.ndim != 1 or values.shape[0] == 0:
@@ -93,7 +95,7 @@ def scored(
 
 
 def measured(log_measure: Any, scores: Real[Array, "k"]) -> Float[Array, "k"] | None:
-    """The base measure of as many candidates as there are scores; ValueError if it has another shape."""
+    """The base measure, one number per score; ValueError if it has another shape."""
     if log_measure is None:
         return None
     values = array("log_measure", log_measure).astype(float)
@@ -115,7 +117,7 @@ def within(values: Int[Array, "*s"]) -> Bool[Array, "*s"]:
 
 
 def lowest(scores: Real[Array, "k"]) -> Real[Array, ""]:
-    """The lowest number of their type."""
+    """The lowest number of the scores' type."""
     integers = jnp.issubdtype(scores.dtype, jnp.integer)
     return jnp.asarray(jnp.iinfo(scores.dtype).min if integers else -jnp.inf, scores.dtype)
 
@@ -125,7 +127,7 @@ class Candidates:
     """What a `Chooser` takes; build it by `candidates`.
 
     Attributes:
-      scores: quality of each candidate; reals are at most half of the greatest float of their type.
+      scores: quality of each candidate; the size of reals is at most half the largest float of their type.
       where: which candidates exist.
       log_measure: ln of the base measure of the exponential mechanism; None is 0.
     """
@@ -136,15 +138,15 @@ class Candidates:
 
 
 def candidates(scores: Any, *, where: Any = None, log_measure: Any = None) -> Candidates:
-    """Scores of candidates, of which not all need exist.
+    """Scores of candidates, not all of which need exist.
 
     Args:
       scores: quality of each candidate, signed integers (from -2^30 to 2^30 - 1) or reals.
       where: which candidates exist, independent of the data; all when absent.
-      log_measure: ln of the weight of each candidate before any data are seen, for the exponential mechanism alone.
+      log_measure: ln of the weight of each candidate before any data are seen, for the exponential mechanism only.
 
     Raises:
-      TypeError, ValueError: see `scored`; a measure that is not one real number a candidate.
+      TypeError, ValueError: see `scored`; also for a measure that is not one real number per candidate.
 
     >>> int(candidates([1, 2, 3], where=[True, False, True]).where.sum())
     2
@@ -155,7 +157,7 @@ def candidates(scores: Any, *, where: Any = None, log_measure: Any = None) -> Ca
 
 @frozen
 class Between:
-    """Outputs from `low` up to, and without, `high`: indices, or numbers, one for every entry of the release or for each its own."""
+    """Outputs from `low` up to, but excluding, `high`: indices or numbers, either one for all entries of the release or one for each."""
 
     low: Real[Array, "*s"]
     high: Real[Array, "*s"]
@@ -175,7 +177,7 @@ class Between:
 
 
 def difference(end: Int[Array, "*s"], value: Int[Array, "*s"]) -> Float[Array, "*s"]:
-    """end - value as a float: exactly while it fits an integer, else rounded."""
+    """end - value as a float: subtracted exactly while the difference fits an integer, else after rounding both."""
     rounded = end.astype(float) - value.astype(float)
     return jnp.where(jnp.abs(rounded) < 2.0**30, (end - value).astype(float), rounded)
 
@@ -188,7 +190,7 @@ class Selection(NamedTuple):
 
 
 def released(index: Int[Array, ""], ok: Bool[Array, ""]) -> Selection:
-    """This candidate, or ⊥, with 0 for an index: the one that was looked at would tell of the data."""
+    """This candidate, or ⊥ with index 0: the index of a candidate that is not released would reveal something about the data."""
     return Selection(jnp.where(ok, index, 0), ok)
 
 
@@ -196,9 +198,9 @@ def released(index: Int[Array, ""], ok: Bool[Array, ""]) -> Selection:
 
 
 class Mechanism(Algorithm):
-    """What all mechanisms share: they see scores or numbers that somebody worked out, not examples.
+    """What all mechanisms share: they see scores or numbers that were computed from examples, not the examples.
 
-    So `epsilon` is for data at the sensitivity's distance under `relation`, which is fixed when the mechanism is made.
+    So `epsilon` applies to data that differ by at most the sensitivity under `relation`, which is fixed when the mechanism is made.
     """
 
     largest_error: ClassVar[float] = math.inf  # errors are in units of the scores, or of the numbers
@@ -210,11 +212,11 @@ class Mechanism(Algorithm):
         return data
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, 0) under the relation of the sensitivity."""
+        """(epsilon, 0) under the relation for which the sensitivity holds."""
         return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, self.relation)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """None: how many examples are enough depends on the scores, or numbers, that are worked out from them.
+        """Not available: how many examples suffice depends on the scores or numbers that are computed from them.
 
         Raises:
           ValueError: always.
@@ -228,9 +230,9 @@ class Mechanism(Algorithm):
 
 
 def beyond(value: Real[ArrayLike, "*s"], threshold: Any) -> Float[Array, "*s"]:
-    """value - threshold, in the default float; of a whole number the whole part is subtracted before anything is rounded.
+    """value - threshold, in the default float; from an integer, the threshold's integer part is subtracted before anything is rounded.
 
-    Next to each other, counts of 2^29 then differ by 1 beside a threshold that is not whole, too; in float32 they would not, or by 32.
+    Adjacent counts near 2^29 then still differ by 1 if the threshold is not an integer; in float32 they would differ by 0 or by 32.
     """
     value, xp = jnp.asarray(value), jnp if arguments.is_traced(threshold) else np
     counted = jnp.issubdtype(value.dtype, jnp.integer)
@@ -239,7 +241,7 @@ def beyond(value: Real[ArrayLike, "*s"], threshold: Any) -> Float[Array, "*s"]:
     bar = xp.asarray(threshold, float)
     if not counted:
         return value.astype(float) - jnp.asarray(bar, float)
-    # Counts and whole parts are 2^30 at most, in size: their differences are int32.
+    # Counts and integer parts are at most 2^30 in size: their differences fit int32.
     whole = xp.clip(xp.floor(bar), -LARGEST - 1, LARGEST)
     counts = value.astype(jnp.promote_types(value.dtype, jnp.int32)) if value.dtype.itemsize < 4 else value
     return (counts - jnp.asarray(whole, counts.dtype)).astype(float) - jnp.asarray(bar - whole, float)
@@ -248,11 +250,12 @@ def beyond(value: Real[ArrayLike, "*s"], threshold: Any) -> Float[Array, "*s"]:
 class Chooser(Mechanism):
     """A mechanism that takes scores, an array or `candidates(scores, where=...)`, and returns the index of a candidate, or ⊥.
 
-    An event is a half-open interval (low, high) of indices or one flag a candidate. The error of a candidate is by how much its score
-    falls short of the best.
+    An event is a half-open interval (low, high) of indices, or one flag per candidate. The error of a candidate is the amount by which
+    its score falls short of the best.
 
-    A subclass is `@frozen`, has the fields `epsilon` and `relation` and whatever it needs, and defines `draw(key, data)`: (index,
-    whether it is released, info), and `log_law(data)`. Where it promises other than (epsilon, 0), `guarantee()`, too.
+    A subclass is `@frozen`, has the fields `epsilon` and `relation` and whatever else it needs, and defines `log_law(data)` and
+    `draw(key, data)`, which returns (index, whether it is released, info). If it does not promise (epsilon, 0), it also defines
+    `guarantee()`.
     """
 
     kind: ClassVar[type] = Candidates
@@ -273,7 +276,7 @@ class Chooser(Mechanism):
         if jnp.issubdtype(data.scores.dtype, jnp.integer):
             good = within(data.scores)
         else:
-            good = jnp.abs(data.scores) <= jnp.finfo(data.scores.dtype).max / 2  # so that differences are floats
+            good = jnp.abs(data.scores) <= jnp.finfo(data.scores.dtype).max / 2  # so that differences do not overflow
         return jnp.all(good | ~data.where)
 
     def check_event(self, event: Any) -> Any:
@@ -318,23 +321,23 @@ class Chooser(Mechanism):
 class Noise(Mechanism):
     """A mechanism that takes numbers, of any shape, and returns them with independent noise; integers are from -2^30 to 2^30 - 1.
 
-    An event is a half-open interval (low, high) that holds every entry of the release; both ends are numbers or arrays of the shape of
-    the data. The error of a release is its largest noise.
+    An event is a half-open interval (low, high) that holds every entry of the release; each end is a number or an array of the data's
+    shape. The error of a release is the largest size of its noise.
 
-    A subclass is `@frozen`, has the fields `epsilon` and `relation` and whatever it needs, sets `whole`, and defines `add(key, value)`,
-    `split(value, event)` and `log_density(value, output)`. Where it promises other than (epsilon, 0), `guarantee()`, too. There is no
-    `pmf`, so `dpjax.check` audits it by runs.
+    A subclass is `@frozen`, has the fields `epsilon` and `relation` and whatever else it needs, sets `whole`, and defines
+    `add(key, value)`, `split(value, event)` and `log_density(value, output)`. If it does not promise (epsilon, 0), it also defines
+    `guarantee()`. There is no `pmf`, so `dpjax.check` audits it by runs.
     """
 
     kind: ClassVar[type] = jax.Array
     whole: ClassVar[bool]  # whether it takes and returns integers
 
     def log_density(self, value: Real[Array, "*s"], output: Real[Array, "*s"]) -> Float[Array, "*s"]:
-        """ln of the probability (the density, of reals) that this entry is released as this output."""
+        """ln of the probability (for reals, the density) that this entry is released as this output."""
         raise NotImplementedError
 
     def split(self, value: Real[Array, "*s"], event: Between) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
-        """(P[release within the interval], P[not]) entry by entry, for low <= high."""
+        """(P[release within the interval], P[not]) for every entry, where low <= high."""
         raise NotImplementedError
 
     def add(self, key: Array, value: Real[Array, "*s"]) -> Real[Array, "*s"]:
@@ -367,7 +370,7 @@ class Noise(Mechanism):
         return Between(low=low, high=jnp.maximum(low, high))
 
     def near(self, value: Int[Array, "*s"], error: Float[Array, ""]) -> Between:
-        """The whole releases whose noise is at most `error`."""
+        """The integer releases whose noise is at most `error` in size."""
         most = jnp.minimum(jnp.minimum(error, 2.0**30).astype(value.dtype), LARGEST)
         return Between(low=value - most, high=value + most + 1)
 
@@ -378,7 +381,7 @@ class Noise(Mechanism):
         return Between(low=output, high=output + 1) if self.whole else Between(low=output, high=output)
 
     def law(self, value: Real[Array, "*s"], event: Between | Accurate) -> Float[Array, "2"]:
-        if isinstance(event, Accurate):  # of the noise alone
+        if isinstance(event, Accurate):  # which depends on the noise alone
             value, error = jnp.zeros_like(value), jnp.broadcast_to(event.error, value.shape)
             event = Between(low=-error, high=error)
         inside, outside = self.split(value, event)
@@ -389,18 +392,18 @@ class Noise(Mechanism):
 
 
 def all_or_first_failure(right: Float[Array, "n"], wrong: Float[Array, "n"]) -> Float[Array, "2"]:
-    """(P[all of n independent things go right], P[not]), the latter by which is the first to go wrong: a sum of positive terms."""
+    """(P[all of n independent things go right], P[not]); the latter is a sum of positive terms, over which is the first to go wrong."""
     before = jnp.concatenate([jnp.ones((1,), right.dtype), jnp.cumprod(right)])
     return jnp.stack([before[-1], jnp.sum(before[:-1] * wrong)])
 
 
 def with_bottom(log_p: Float[Array, "k"]) -> Float[Array, "k+1"]:
-    """The law of a choice among the candidates that are possible: ⊥, last, is sure where none is, else impossible."""
+    """The law of a choice among the possible candidates, with ⊥ last: ⊥ is certain if no candidate is possible, else impossible."""
     return jnp.append(log_p, jnp.where(jnp.any(log_p > -jnp.inf), -jnp.inf, 0.0))
 
 
 def sensitivity_of(value: Any, epsilon: Any) -> float:
-    """A sensitivity, which is a number of the program: > 0, finite, known, and such that floats hold the scale of the noise."""
+    """A checked sensitivity, which must be a known number: > 0, finite, and such that floats hold the scale of the noise."""
     sensitivity = arguments.known("sensitivity", arguments.real("sensitivity", value, above=0.0, below=math.inf))
     arguments.real("sensitivity / epsilon", sensitivity / epsilon)
     arguments.real("epsilon / sensitivity", epsilon / sensitivity)
@@ -408,7 +411,7 @@ def sensitivity_of(value: Any, epsilon: Any) -> float:
 
 
 def relation_for(monotone: bool, relation: str | None) -> str:
-    """The relation of a sensitivity; monotone scores may claim ADD_OR_REMOVE_ONE only."""
+    """The relation for which a sensitivity holds; monotone scores may claim ADD_OR_REMOVE_ONE only."""
     if relation is None:
         return "ADD_OR_REMOVE_ONE" if monotone else "REPLACE_ONE"
     if monotone and relation != "ADD_OR_REMOVE_ONE":

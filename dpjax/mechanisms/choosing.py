@@ -3,8 +3,8 @@
 1. If max_f q(f) + Lap(4/eps) < alpha n / 2, return ⊥.
 2. Otherwise choose f with q(f) >= 1 by the exponential mechanism with eps/2.
 
-q is k-bounded-growth: adding a record raises at most k scores, each by 1, and lowers none. Its privacy
-needs n to be large enough; n is public.
+q is of k-bounded growth: adding a record raises at most k scores, each by 1, and lowers none. The
+mechanism is private only if n is large enough; n is public.
 """
 
 import math
@@ -29,7 +29,7 @@ from dpjax.mechanisms.laplace import log_tails
 def private_sample_size(*, epsilon: Number, delta: Number, alpha: Number, growth: int = 1) -> int:
     """The least n for which Lemma 4.4's proof gives (epsilon, delta); see `dpjax.bounds.choosing_mechanism_privacy`.
 
-    The lemma as stated asks for more, but for some epsilon > 4.8 (see there); beta plays no part in privacy.
+    The lemma as stated requires more, except for some epsilon > 4.8 (see that function); beta plays no part in privacy.
 
     >>> private_sample_size(epsilon=1.0, delta=1e-6, alpha=0.5)
     451
@@ -85,11 +85,11 @@ def choosing(
     alpha: Number,
     where: Bool[ArrayLike, "k"] | None = None,
 ) -> Selection:
-    """Chooses a solution within alpha n of the best, or ⊥ when none scores about alpha n / 2 (BNS Figure 8).
+    """Chooses a solution within alpha n of the best, or ⊥ when none scores about alpha n / 2 or more (BNS Figure 8).
 
     Args:
       key: a PRNG key.
-      scores: q(S, f) for every solution, counts; k-bounded-growth.
+      scores: q(S, f) for every solution: counts of k-bounded growth.
       n: number of records, public.
       epsilon: the privacy parameter, > 0.
       alpha: the approximation parameter, in (0, 1).
@@ -99,11 +99,11 @@ def choosing(
       Selection(index, ok); ok is False for ⊥, and when no solution scores 1 or more.
 
     Formal guarantees: (epsilon, delta) under REPLACE_ONE for every delta with n >= `private_sample_size`
-    (Lemma 4.4); nothing below it. Not promised: protection from floating-point side channels, or a
+    (Lemma 4.4); none for a smaller n. Not promised: protection from floating-point side channels, or a
     cryptographic generator.
 
     Raises:
-      TypeError: no key. ValueError: epsilon or alpha out of range, n negative.
+      TypeError: key is not a PRNG key. ValueError: epsilon or alpha out of range, n negative.
 
     >>> import jax, jax.numpy as jnp
     >>> out = choosing(jax.random.key(0), jnp.array([0, 500, 1]), n=501, epsilon=1.0, alpha=0.5)
@@ -147,14 +147,14 @@ class Choosing(Chooser):
         return {name: arguments.known(name, getattr(self, name)) for name in names} | {"growth": self.growth}
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta) under REPLACE_ONE if n is large enough for Lemma 4.4's proof, else none."""
+        """(epsilon, delta) under REPLACE_ONE if n is large enough for Lemma 4.4's proof, else no guarantee."""
         given = self._known()
         if arguments.known("n", self.n) < private_sample_size(**given):
             return Guarantee.none("REPLACE_ONE")
         return Guarantee(given["epsilon"], given["delta"], "REPLACE_ONE")
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Lemma 4.5 at the mechanism's own alpha.
+        """The sample size of Lemma 4.5 at the mechanism's own alpha.
 
         Raises:
           ValueError: an alpha below the mechanism's own.
@@ -177,8 +177,8 @@ def mechanism(
       delta: in (0, 1).
       alpha: the approximation parameter, in (0, 1).
       growth: k, how many scores one more record can raise.
-      allow_unproved: whether an n too small for the proof may be simulated; nothing is guaranteed then. The rule is not looked at
-        while a parameter is traced.
+      allow_unproved: whether an n too small for the proof may be simulated; nothing is guaranteed then. The rule is not checked while a
+        parameter is traced.
 
     Raises:
       TypeError, ValueError: a parameter out of range, or n below `private_sample_size`.

@@ -81,7 +81,10 @@ def normalised(weights: Float[Array, "k"]) -> Float[Array, "k"]:
 
 @functools.partial(jax.jit, inline=True)
 def draw(key: Array, weights: Float[Array, "k"]) -> Selection:
-    """A candidate with probability ∝ exp(weights); ok is False when all are -inf or one is NaN. Those below 1e-38 are 0."""
+    """A candidate with probability ∝ exp(weights); ok is False when all are -inf or one is NaN.
+
+    Probabilities below 1e-38 of the largest count as 0.
+    """
     leaves = 1 << max(weights.shape[0] - 1, 0).bit_length()
     top = staging.greatest(weights)
     shares = jnp.where(jnp.isneginf(weights), 0.0, jnp.exp(weights - top))
@@ -108,20 +111,20 @@ def exponential(
       epsilon: the privacy parameter, > 0.
       sensitivity: Delta, the largest change of any one score between neighbours.
       log_measure: ln w_h, the base measure, which must not depend on the data; 0 when absent. A float32 of
-        size 3000 is rounded by 1e-4, and so are the weights.
+        size 3000 is rounded by 1e-4, which changes a weight by a relative 1e-4.
       where: which candidates exist, independent of the data; all when absent.
-      monotone: uses epsilon q / Delta, allowed when adding a record never lowers a score (or never raises
-        one).
+      monotone: uses epsilon q / Delta, which is allowed when adding a record never lowers a score (or never
+        raises one).
 
     Returns:
       Selection(index, ok); ok is False when no candidate is valid.
 
-    Formal guarantees: epsilon-DP (pure) for the relation the sensitivity is for; with `monotone`, under
-    ADD_OR_REMOVE_ONE only. Probabilities down to 5e-20 are sampled right. Not promised: protection from
-    floating-point side channels, or a cryptographic generator.
+    Formal guarantees: epsilon-DP (pure) under the relation for which the sensitivity holds; with `monotone`,
+    under ADD_OR_REMOVE_ONE only. Probabilities down to 5e-20 are sampled correctly. Not promised: protection
+    from floating-point side channels, or a cryptographic generator.
 
     Raises:
-      TypeError: no key. ValueError: epsilon or sensitivity not a finite positive number.
+      TypeError: key is not a PRNG key. ValueError: epsilon or sensitivity not a finite positive number.
 
     >>> import jax, jax.numpy as jnp
     >>> int(exponential(jax.random.key(0), jnp.array([0, 90, 3]), epsilon=1.0).index)
@@ -177,9 +180,9 @@ def mechanism(
     Args:
       epsilon: > 0, finite.
       sensitivity: the largest change of any one score between neighbours.
-      monotone: weighs by exp(epsilon q / sensitivity), without the 1/2: for scores which another record never lowers (or never raises).
-      relation: the one for which `sensitivity` holds. REPLACE_ONE when absent, or ADD_OR_REMOVE_ONE for monotone scores, which are
-        valid under it only.
+      monotone: weighs by exp(epsilon q / sensitivity), without the 1/2: for scores that another record never lowers (or never raises).
+      relation: the one for which `sensitivity` holds. When absent, it is REPLACE_ONE, or ADD_OR_REMOVE_ONE for monotone scores, which
+        are valid under that relation only.
 
     Raises:
       TypeError, ValueError: epsilon or sensitivity not a finite positive number, an unknown relation, or monotone scores under

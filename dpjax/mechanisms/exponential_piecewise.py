@@ -1,12 +1,12 @@
 """The exponential mechanism over a wide range, for a quality function that is constant on pieces.
 
-McSherry and Talwar 2007 (BNS Proposition 2.26): P[h] proportional to exp(epsilon q(h) / 2), q of sensitivity 1. A piece of
-length w and value v weighs w exp(epsilon v / 2); w runs to 2^4096 and is kept as a logarithm, so the law over 2^1024 points
-costs as much as the law over the pieces.
+McSherry and Talwar 2007 (BNS Proposition 2.26): P[h] is proportional to exp(epsilon q(h) / 2), for q of sensitivity 1. A piece
+of length w and value v weighs w exp(epsilon v / 2); w may be as large as 2^4096 and is kept as a logarithm, so the law over
+2^1024 points costs as much as the law over the pieces.
 
 **Formal guarantees.** (epsilon, 0) under the relation for which q has sensitivity 1 (for the number of correctly labelled
 examples: REPLACE_ONE, and ADD_OR_REMOVE_ONE), when the set of points offered does not depend on the data. Not promised:
-floating-point side channels; a cryptographic generator.
+protection from floating-point side channels, or a cryptographic generator.
 
     >>> import jax
     >>> from dpjax.domains import ordered, wide
@@ -38,7 +38,7 @@ from dpjax.mechanisms.base import Mechanism
 
 
 def goal(pieces: Pieces, marked: Any) -> Goal:
-    """The points of the marked pieces (one flag a piece, empty ones included)."""
+    """The points of the marked pieces (one flag per piece, empty ones included)."""
     return Goal(marked=jnp.asarray(marked, bool), within=everything(pieces))
 
 
@@ -49,12 +49,12 @@ def everything(pieces: Pieces) -> Interval:
 
 
 def log_density(pieces: Pieces, epsilon: Float[Array, ""], crest: Crest | None = None) -> Float[Array, "pieces"]:
-    """ln of the weight a point, epsilon q / 2, less that of the best: where the mass is, float32 keeps its digits for any n."""
+    """ln of the weight per point, epsilon q / 2, minus that of the best: where the mass is, float32 keeps its digits for any n."""
     return epsilon * (pieces.values - ordered.greatest(pieces, crest)) / 2
 
 
 def peak_density(pieces: Pieces, epsilon: Float[Array, ""]) -> Float[Array, "pieces"]:
-    """`log_density` of a peak whose top piece is not empty: nothing is searched."""
+    """`log_density` of a peak whose top piece is not empty; it needs no search."""
     return epsilon * (pieces.values - pieces.values[ordered.top_of_peak(pieces)]) / 2
 
 
@@ -65,8 +65,8 @@ def peak_density(pieces: Pieces, epsilon: Float[Array, ""]) -> Float[Array, "pie
 class Judge:
     """Everything needed to weigh the good and the bad hypotheses of any interval in O(log pieces) steps.
 
-    Three weightings of the pieces: all, the marked ones only, the unmarked ones only; for each the log weight a point and the
-    partial sums of the pieces' log weights.
+    It holds three weightings of the pieces (all, the marked ones only, the unmarked ones only): for each, the log weight per point
+    and the partial sums of the pieces' weights, in logs.
     """
 
     pieces: Pieces
@@ -83,14 +83,14 @@ class Judge:
         return self.weigh(segments(low, high, self.within))
 
     def weigh(self, parts: "Segment") -> Float[Array, "2"]:
-        """`log_masses` of three segments: what lies within, and what lies outside of it."""
+        """`log_masses` of three segments: those within, below and beyond the goal's interval."""
         inside, beneath, beyond = jax.vmap(self._log_mass)(parts)
         good, bad_inside = inside[1], inside[2]
         bad = logspace.logsumexp(jnp.stack([bad_inside, beneath[0], beyond[0]]))
         return jnp.stack([good, bad])
 
     def _log_mass(self, part: "Segment") -> Float[Array, "3"]:
-        """ln of the summed weight of its points, by each weighting; -inf where there are none."""
+        """ln of the total weight of the segment's points, by each weighting; -inf if it has none."""
         left, right = part.left + self.log_density[:, part.first], part.right + self.log_density[:, part.last]
         between = logspace.range_sum(self.trees, part.first + 1, part.last)
         mass = logspace.logsumexp(jnp.stack([left, between, right], axis=-1))
@@ -99,12 +99,12 @@ class Judge:
 
 @frozen
 class Segment:
-    """What lies between two cuts: the rest of a first piece, whole pieces, the beginning of a last one. Or one part of one piece.
+    """What lies between two cuts: the end of a first piece, whole pieces and the beginning of a last one, or part of a single piece.
 
     Attributes:
       first, last: the pieces that hold its first and its last point.
-      left, right: ln of how many points of these it has; of one piece alone the right is nothing.
-      some: whether it has a point.
+      left, right: ln of how many points of `first` and of `last` it has; if these are one piece, `right` is -inf.
+      some: whether it has any points.
     """
 
     first: Int[Array, "*n"]
@@ -115,7 +115,7 @@ class Segment:
 
 
 def segments(low: Cut, high: Cut, within: tuple[Cut, Cut]) -> Segment:
-    """What lies between two cuts and within two others, below these, and beyond them: three, stacked."""
+    """Three segments, stacked: what lies between two cuts and also within `within`, below it, and beyond it."""
     start, stop = within
     lows, highs = (low.greatest(start), low, low.greatest(stop)), (high.least(stop), high.least(start), high)
     return jax.vmap(_segment)(stacked(*lows), stacked(*highs))
@@ -165,8 +165,8 @@ def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"], one: I
 
 
 def _weights(pieces: Pieces, log_density: Array, one: Interval, other: Interval) -> Float[Array, "pieces"]:
-    """What the pieces' offered points weigh, as shares of the largest weight."""
-    # Pieces inside an interval count whole; only the few at its borders need exact lengths of what is offered of them.
+    """The weight of each piece's offered points, relative to the largest."""
+    # Pieces inside an interval count in full; only the few at its borders need the exact length of the part that is offered.
     unit = wide.one(pieces.limbs)
     ends = jnp.stack([end for each in (one, other) for end in (wide.add(each.low, unit), each.high)])
     border = jnp.maximum(jax.vmap(pieces.search)(ends) - 1, 0)
@@ -184,14 +184,14 @@ def _weights(pieces: Pieces, log_density: Array, one: Interval, other: Interval)
 def _offered(
     pieces: Pieces, piece: Int[Array, ""], one: Interval, other: Interval
 ) -> tuple[Interval, Interval, UInt32[Array, "limbs"]]:
-    """What two disjoint intervals take of a piece, and how many points that is."""
+    """The parts of a piece that two disjoint intervals contain, and how many points these have together."""
     whole = Interval(low=pieces.at(piece), high=pieces.at(piece + 1))
     part_one, part_other = one.meet(whole), other.meet(whole)
     return part_one, part_other, wide.add(part_one.length(), part_other.length())
 
 
 def draw_peak(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
-    """`draw_everywhere` for a peak, whose pieces make whole rows of `LANES` or one short one."""
+    """`draw_everywhere` for a peak, whose pieces fill whole rows of `LANES` or one shorter row."""
     if plain(pieces):
         weights = _rows(once(plain_weights, pieces, log_density))
         sums, descend = jnp.sum(weights, axis=1), _descend_plain
@@ -202,10 +202,10 @@ def draw_peak(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -
 
 
 def draw_shared_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Float[Array, ""]) -> Point:
-    """A point of the whole range, with ln of its weight -slope |i - top| in piece i, for many peaks on the same pieces.
+    """A point of the whole range, for many peaks on the same pieces: ln of a point's weight is -slope |i - top| in piece i.
 
-    Under vmap over `top` alone the pieces' sizes are shared, and so are the sums over rows on which a peak only rises, or only falls: those
-    are the same for every peak but for a factor. A peak more costs the row of its top, the rows' weights and the row that is drawn.
+    Under vmap over `top` alone, the pieces' sizes are shared, and so are the sums over rows on which a peak only rises, or only falls: up
+    to a factor they are the same for every peak. Each further peak costs the row of its top, the rows' weights and the row that is drawn.
     """
     log_lengths = _rows(_log_lengths(pieces))
     rows, lanes = log_lengths.shape
@@ -226,7 +226,7 @@ def _rows(of_pieces: Float[Array, "pieces"]) -> Float[Array, "rows lanes"]:
 
 
 def _log_lengths(pieces: Pieces) -> Float[Array, "pieces"]:
-    """ln of how many points of the range each piece has, worked out once."""
+    """ln of how many points of the range each piece has, computed once."""
     return once(Pieces.log_lengths, pieces, everything(pieces).high)
 
 
@@ -249,28 +249,28 @@ def _of_rows(key: Array, pieces: Pieces, weights: Float[Array, "rows"], in_row: 
 
 
 def draw_top(key: Array, pieces: Pieces) -> Point:
-    """`draw_peak`, the same point, where nothing but the top piece weighs anything: no weight is worked out."""
+    """The same point as `draw_peak` if only the top piece has any weight; no weight is computed."""
     _, key_point = jax.random.split(key)
     return uniform_within(key_point, pieces, ordered.top_of_peak(pieces))
 
 
 def uniform_within(key: Array, pieces: Pieces, piece: Int[Array, ""]) -> Point:
-    """A uniform point of a piece, as far as it belongs to the range."""
+    """A uniform point of the part of a piece that belongs to the range."""
     beyond = everything(pieces).high
     start, stop = (wide.minimum(pieces.at(piece + i), beyond) for i in (0, 1))
     return Point(position=wide.add(start, wide.uniform(key, wide.subtract(stop, start))), piece=piece)
 
 
 def plain(pieces: Pieces) -> bool:
-    """Whether lengths are numbers that a float holds, and whole rows are there."""
+    """Whether the lengths fit in floats and the starts are stored as whole rows."""
     return pieces.limbs <= wide.FLOAT_LIMBS and not isinstance(pieces.starts, Starts)
 
 
 def plain_weights(pieces: Pieces, log_density: Float[Array, "pieces"]) -> Float[Array, "pieces"]:
-    """What the points of each piece weigh, where the best weighs 1: no logarithm of a length, and nothing in units of the largest.
+    """The weight of each piece's points, where the best point weighs 1: without logarithms of lengths, and not relative to the largest.
 
-    The density comes in two factors, so that a long piece keeps its weight where the density alone would vanish. That of an empty piece
-    may be above the best: where no float holds it, nothing times it would be no number, which a draw cannot tell from a weight.
+    The density is applied in two factors, so that a long piece keeps its weight where the density alone would underflow. The density of
+    an empty piece may exceed the best: if it overflowed, zero times it would be NaN, which a draw cannot tell from a weight.
     """
     length = pieces.lengths(everything(pieces).high)
     half = jnp.exp(jnp.where(length > 0, log_density, -jnp.inf) / 2)
@@ -292,7 +292,7 @@ def law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Go
 
 
 def log_law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Float[Array, "2"]:
-    """The logarithms of both."""
+    """The logarithms of both probabilities of `law_everywhere`."""
     masses = judge(pieces, log_density, goal).log_masses(everything(pieces))
     return masses - logspace.logsumexp(masses)
 
@@ -300,7 +300,8 @@ def log_law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal
 def draw_everywhere(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
     """A point of the whole range, the same as by `draw`, from a density whose sum is at least 1/2 and at most 2^96.
 
-    It is 1 where it is greatest, or, by scales, at least 1/2 there and 2^d in all. What floats cannot hold beside that is never drawn.
+    The density is 1 where it is greatest, or, with the base measure "scales" of quantiles, at least 1/2 there and 2^d in all. What floats
+    cannot hold beside that is never drawn.
     """
     if not plain(pieces):
         return draw(key, pieces, log_density, everything(pieces), Interval(low=pieces.end, high=pieces.end))
@@ -314,8 +315,8 @@ class ExponentialPiecewise(Mechanism):
     """The exponential mechanism over {0, ..., T}, for a quality of sensitivity 1; see the module, and `mechanism`, which makes it.
 
     It takes the quality as `dpjax.domains.ordered.Pieces` and returns a point. An event is a half-open interval (low, high) of points,
-    ints or wide integers, or the points of marked pieces: a `goal`. Its error is by how much a point's quality falls short of the best.
-    Its plain twin, point by point, is `dpjax.verify.plain.exponential`.
+    given as ints or wide integers, or a `goal`, the points of marked pieces. The error of a point is the amount by which its quality falls
+    short of the best. The plain twin, point by point, is `dpjax.verify.plain.exponential`.
     """
 
     kind: ClassVar[type] = Pieces
@@ -324,7 +325,7 @@ class ExponentialPiecewise(Mechanism):
     relation: str = static(default=REPLACE_ONE)
 
     def log_density(self, pieces: Pieces) -> Float[Array, "pieces"]:
-        """ln of the unnormalised weight a point; see `log_density`."""
+        """ln of the unnormalised weight per point; see `log_density`."""
         return log_density(pieces, jnp.asarray(self.epsilon, float))
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
@@ -385,7 +386,7 @@ class ExponentialPiecewise(Mechanism):
 
 
 def _limbs_of(end: Any) -> int:
-    """How many limbs an interval's end takes."""
+    """How many limbs the end of an interval needs."""
     if isinstance(end, int | np.integer):
         return wide.limbs_for(max(int(end).bit_length(), 1))
     return np.shape(end)[-1] if np.ndim(end) else 1
@@ -399,7 +400,7 @@ def mechanism(*, epsilon: Any, relation: str = REPLACE_ONE) -> ExponentialPiecew
       relation: the one under which the quality has sensitivity 1.
 
     Raises:
-      TypeError, ValueError: epsilon is no finite number > 0, or an unknown relation.
+      TypeError, ValueError: epsilon not a finite positive number, or an unknown relation.
     """
     return ExponentialPiecewise(
         epsilon=arguments.epsilon(epsilon), relation=arguments.choice("relation", relation, RELATIONS)

@@ -2,10 +2,10 @@
 
 With r = exp(-epsilon/sensitivity): P[k] = r^|k| (1-r)/(1+r) on the integers.
 
-That is the difference of two one-sided variables, each of which is drawn by 31 digits. One Laplace variable X of scale 1 is enough: sizes
-have the tail P[|K| >= k] = 2 r^k / (1+r) = exp(-(k rate - c)) with c = ln(2 / (1+r)), so K = sign(X) floor((|X| + c) / rate) has the law.
-In float32 the ends of its pieces are right to a few units in the last place of |X|, and a probability to that over the length of its piece,
-the rate: hence digits where the rate is below COARSE.
+This is the law of the difference of two one-sided variables, each drawn as 31 binary digits. One Laplace variable X of scale 1 suffices,
+too: |K| has the tail P[|K| >= k] = 2 r^k / (1+r) = exp(-(k rate - c)) with c = ln(2 / (1+r)), so K = sign(X) floor((|X| + c) / rate) has
+the law. In float32 the ends of the pieces of X are correct to a few units in the last place of |X|, so a probability is correct to a
+relative error of that divided by the length of its piece, the rate. This is why digits are used where the rate is below COARSE.
 """
 
 import functools
@@ -25,7 +25,7 @@ from dpjax.mechanisms import laplace
 from dpjax.mechanisms.base import Between, Noise, Number, array, difference
 from dpjax.mechanisms.one_sided_geometric import SMALLEST_RATE, checked_rate, one_sided_geometric
 
-COARSE = 2.0**-5  # rates from here on: pieces of a Laplace variable are long enough
+COARSE = 2.0**-5  # from this rate on, the pieces of a Laplace variable are long enough
 
 
 def _rate(epsilon: Number, sensitivity: int) -> Number:
@@ -44,15 +44,16 @@ def geometric(key: Array, value: Int[ArrayLike, "*s"], *, epsilon: Number, sensi
       sensitivity: the largest L1 change of the whole of `value` between neighbours, an integer.
 
     Returns:
-      The release, int32. A sum past int32 wraps: a function of the exact sum, so privacy is unharmed.
+      The release, int32. A sum outside int32 wraps around: that is a function of the exact sum, so privacy is unharmed.
 
-    Formal guarantees: epsilon-DP (pure) for the relation the sensitivity is for. Not promised: the float
-    arithmetic distorts each probability down to 1e-15 by a relative 3e-4 at most, and so a privacy loss by 6e-4;
-    at rates >= COARSE sizes above 46/rate, of probability 2e-20, are never drawn; no cryptographic generator.
+    Formal guarantees: epsilon-DP (pure) under the relation for which the sensitivity holds. Not promised: exact
+    probabilities, as the float arithmetic distorts each one down to 1e-15 by a relative 3e-4 at most, and so a
+    privacy loss by 6e-4; noise larger than 46/rate, of probability 2e-20, which is never drawn at rates >= COARSE;
+    a cryptographic generator.
 
     Raises:
-      TypeError: no key, or a value that is no integer. ValueError: epsilon too small, infinite or NaN; sensitivity below 1; a value past
-        int32.
+      TypeError: key is not a PRNG key, or a value that is not an integer. ValueError: epsilon too small, infinite or NaN; sensitivity
+        below 1; a value outside int32.
 
     >>> import jax
     >>> geometric(jax.random.key(0), 5, epsilon=1.0).dtype
@@ -68,11 +69,11 @@ def _noises(key: Array, rate: Array, shape: tuple[int, ...]) -> Array:
     key_up, key_down = jax.random.split(key)
 
     def by_digits(rate: Array) -> Array:
-        keys = map(jax.random.clone, (key_up, key_down))  # a loop may not use up what it was given
+        keys = map(jax.random.clone, (key_up, key_down))  # a loop may not consume the keys that it was given
         up, down = (one_sided_geometric(each, shape, epsilon=rate) for each in keys)
         return up - down
 
-    # Clones, since of both ways one is used.
+    # Clones, since only one of the two ways is used.
     pieces = _piece(laplace.standard_laplace(jax.random.clone(key), shape), rate)
     return staging.unless(rate >= COARSE, pieces, by_digits, rate)
 
@@ -153,7 +154,7 @@ class Geometric(Noise):
     def split(self, value: Int[Array, "*s"], event: Between) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
         low, high = (difference(end, value) for end in (event.low, event.high))
         rate = jnp.asarray(_rate(**self._given()), float)
-        # From 0 on and below 0, each the noises of sizes near, ..., far - 1.
+        # Noise from 0 on, and noise below 0: each as the sizes near, ..., far - 1.
         above = jnp.maximum(low, 0.0), jnp.maximum(high, 0.0)
         below = 1.0 + jnp.maximum(-high, 0.0), 1.0 + jnp.maximum(-low, 0.0)
         inside = (_stretch(rate, *above) + _stretch(rate, *below)) / (1.0 + jnp.exp(-rate))
@@ -170,7 +171,7 @@ def mechanism(*, epsilon: Number, sensitivity: int = 1, relation: str = "REPLACE
       relation: the one for which `sensitivity` holds.
 
     Raises:
-      TypeError, ValueError: epsilon too small (int32), infinite or NaN; sensitivity below 1; an unknown relation.
+      TypeError, ValueError: epsilon too small (for int32), infinite or NaN; sensitivity below 1; an unknown relation.
 
     >>> release = mechanism(epsilon=0.5)
     >>> release.guarantee().delta

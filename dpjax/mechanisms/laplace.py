@@ -18,18 +18,18 @@ FAR = 1e4  # scales of noise: beyond them even float64 has no probability left
 
 
 def standard_laplace(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Laplace variates of scale 1: one bit is the sign, 63 the magnitude; tails are right down to 1e-18."""
+    """Laplace variates of scale 1: one bit gives the sign, 63 the magnitude; the tails are correct down to 1e-18."""
     return random.of_pairs(_signed, key, shape)
 
 
 def _signed(high: UInt32[Array, "*s"], low: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
-    """The variate of two words."""
+    """The variate made from two random words."""
     magnitude = random.log_uniform((high << 1) | (low >> 31), low << 1)
     return jnp.where(high >= jnp.uint32(2**31), -magnitude, magnitude)
 
 
 def log_tails(x: Float[Array, "*s"]) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
-    """(ln P[Lap(1) <= x], ln P[Lap(1) > x]), each accurate however small; with the right gradients for finite x, at 0 as well."""
+    """(ln P[Lap(1) <= x], ln P[Lap(1) > x]), each accurate however small; with correct gradients for finite x, at 0 as well."""
     small = jnp.where(x <= 0, x, -x) - LN2  # the rarer side
     large = jnp.log1p(-jnp.exp(small))
     return jnp.where(x <= 0, small, large), jnp.where(x <= 0, large, small)
@@ -94,11 +94,12 @@ def laplace(
     Returns:
       The release, same shape, in the default float type.
 
-    Formal guarantees: epsilon-DP (pure) for the relation the sensitivity is for (Theorem 2.24). Not promised:
-    protection from floating-point side channels (Mironov 2012), or a cryptographic generator.
+    Formal guarantees: epsilon-DP (pure) under the relation for which the sensitivity holds (Theorem 2.24). Not
+    promised: protection from floating-point side channels (Mironov 2012), or a cryptographic generator.
 
     Raises:
-      TypeError: no key, or other things than real numbers. ValueError: epsilon or sensitivity not a finite positive number.
+      TypeError: key is not a PRNG key, or value does not hold real numbers. ValueError: epsilon or sensitivity not a finite positive
+        number.
 
     >>> import jax
     >>> laplace(jax.random.key(0), 5, epsilon=1.0).shape
@@ -115,7 +116,7 @@ def _stretch(near: Float[Array, "*s"], far: Float[Array, "*s"]) -> Float[Array, 
 
 @frozen
 class Laplace(Noise):
-    """The Laplace mechanism on numbers; see `laplace`, and `mechanism`, which makes it. Its `log_prob` is ln of a density.
+    """The Laplace mechanism on numbers; see `laplace`, and `mechanism`, which makes it. Its `log_prob` is the ln of a density.
 
     The plain twin of its interval law is `scipy.stats.laplace`.
     """
@@ -127,7 +128,7 @@ class Laplace(Noise):
     relation: str = static()
 
     def fit(self, data: Any) -> Float[Array, "..."]:
-        """Numbers as floats; whole ones that no float holds are refused, or NaN where nobody can know them."""
+        """Numbers as floats; integers too large for floats to hold exactly are refused, or become NaN if they are traced."""
         value, most = super().fit(data), arguments.most_counted()
         if not jnp.issubdtype(value.dtype, jnp.integer):
             return value.astype(float)
@@ -148,10 +149,10 @@ class Laplace(Noise):
 
     def split(self, value: Float[Array, "*s"], event: Between) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
         scale = _scale(self.epsilon, self.sensitivity)
-        # Ends far out, infinite ones too, are brought to where no probability is left: gradients would be inf * 0.
+        # Ends far out, also infinite ones, are clipped to where no probability is left; otherwise gradients would be inf * 0.
         reach = jax.lax.stop_gradient(FAR * scale)
         low, high = (jnp.clip(end - value, -reach, reach) / scale for end in (event.low, event.high))
-        # Above 0 and below, each a difference within one tail, which keeps its digits as a product.
+        # The parts above and below 0 are each a difference within one tail, which keeps its digits as a product.
         above, below = (
             (jnp.maximum(low, 0.0), jnp.maximum(high, 0.0)),
             (jnp.maximum(-high, 0.0), jnp.maximum(-low, 0.0)),

@@ -1,6 +1,6 @@
 """One-sided geometric noise for integer counts: P[k] = (1-r) r^k on {0, 1, ...} with r = exp(-epsilon).
 
-It is the slice noise Geom(1 - exp(-epsilon)) of CLNSS §2, and two-sided noise is the difference of two draws.
+It is the slice noise Geom(1 - exp(-epsilon)) of CLNSS §2. Two-sided noise is the difference of two draws.
 """
 
 import functools
@@ -20,7 +20,7 @@ from dpjax.mechanisms.base import Between, Noise, Number, array, difference
 DIGITS = 31
 SMALLEST_RATE = (
     2.0**-25
-)  # below it a draw could pass int32: P[G >= 2^31] = exp(-2^31 rate) <= exp(-64) = 2e-28 above it
+)  # below it a draw could exceed int32; from it on, P[G >= 2^31] = exp(-2^31 rate) <= exp(-64) = 2e-28
 
 
 def checked_rate(epsilon: Number, sensitivity: int = 1) -> Number:
@@ -34,10 +34,10 @@ def _rate(epsilon: Number) -> Array:
 
 @functools.partial(jax.jit, static_argnames="shape", inline=True)
 def _draw(key: Array, rate: Array, shape: tuple[int, ...]) -> Array:
-    """Geometric draws by their binary digits, which are independent: digit j is 1 with odds r^(2^j) to 1.
+    """Geometric variates, drawn by their binary digits, which are independent: digit j is 1 with odds r^(2^j) to 1.
 
-    Every digit is an exact-tailed coin, so no value is skipped however small the rate is; rounding a float
-    exponential would leave gaps above 2^24.
+    Every digit is a coin with exact tails, so no value is skipped however small the rate is; rounding a float
+    exponential variate would leave gaps above 2^24.
     """
     places = jnp.broadcast_to(jnp.arange(DIGITS, dtype=jnp.int32), (*shape, DIGITS))
     spread = rate * 2.0 ** places.astype(float)
@@ -49,7 +49,7 @@ def _draw(key: Array, rate: Array, shape: tuple[int, ...]) -> Array:
 def one_sided_geometric(key: Array, shape: tuple[int, ...] = (), *, epsilon: Number) -> Int[Array, "*shape"]:
     """Noise Geom(1 - exp(-epsilon)) on {0, 1, ...}: P[k] = (1-r) r^k with r = exp(-epsilon).
 
-    Every probability down to 1e-15 and below is right to a relative 1e-4; values past 2^31 - 1, of
+    Every probability, down to 1e-15 and below, is correct to a relative 1e-4; values above 2^31 - 1, of
     probability at most 2e-28, are reduced modulo 2^31.
 
     Args:
@@ -120,10 +120,10 @@ class OneSidedGeometric(Noise):
 
 
 def mechanism(*, epsilon: Number, relation: str = "ADD_OR_REMOVE_ONE") -> OneSidedGeometric:
-    """Counts of sensitivity 1 plus one-sided noise, never below them.
+    """Counts of sensitivity 1 plus one-sided noise, which never lowers them.
 
-    Alone it is only (epsilon, 1 - exp(-epsilon))-private, exactly: the smallest outcome gives the count away.
-    Its use is as slice noise, where Reorder-Slice-Compute accounts for it.
+    On its own it is only (epsilon, 1 - exp(-epsilon))-private, exactly: the smallest outcome gives the count
+    away. It is used as slice noise, and Reorder-Slice-Compute accounts for it there.
 
     Args:
       epsilon: at least 2^-25, finite.

@@ -8,7 +8,7 @@ first branch, q = 1 - p and z >= a the real number at which q would reach 0:
     q(c) = delta (e^((z - c) eps) - 1) / (e^eps - 1)   for a <= c <= z,
     p(c) = 1                                           for c >= g = ceil(z).
 
-Each half is written on the side that is small, so neither p(1) = delta nor q(g-1) < delta loses a digit.
+Each half is written for the one of p and q that is small, so neither p(1) = delta nor q(g-1) < delta loses a digit.
 """
 
 from typing import Any, ClassVar
@@ -31,7 +31,7 @@ MOST_COUNTED = 2**31 - 128  # counts are int32: the largest of them that float32
 
 @frozen
 class Anchors:
-    """The integers a and g, the fraction z - (g-1) in (0, 1], ln delta and ln q(a), for which narrow parameters have no digits."""
+    """The integers a and g, the fraction z - (g-1) in (0, 1], ln delta and ln q(a), for which float32 parameters have too few digits."""
 
     turn: Int[Array, ""]
     saturation: Int[Array, ""]
@@ -41,13 +41,13 @@ class Anchors:
 
 
 def anchors(epsilon: Number, delta: Number) -> Anchors:
-    """Where the closed form turns and ends: in host float64 if the parameters have numbers, else traced.
+    """Where the closed form turns and ends: computed in float64 on the host if the parameters are known, else traced.
 
     Traced in float32, z is off by about 1e-7 z, which changes q by about 1e-7 z eps delta and no p by more.
 
     Raises:
-      ValueError: epsilon or delta out of range, or so small that no int32 is a count that is surely kept. Where they are traced, g is
-        MOST_COUNTED then.
+      ValueError: epsilon or delta out of range, or so small that no int32 count is certain to be kept. In the latter case g is
+        MOST_COUNTED, without an error, if they are traced.
 
     >>> int(anchors(1.0, 1e-6).saturation)
     28
@@ -57,7 +57,8 @@ def anchors(epsilon: Number, delta: Number) -> Anchors:
     log_delta = xp.log(delta)
     # The first branch is the smaller one iff p(c) <= (1 - delta) / (e^eps + 1).
     turn = 1 + xp.floor(xp.log1p((1 - delta) / delta * xp.tanh(epsilon / 2)) / epsilon)
-    # ln q(a). p(1) is delta; else p may be nearly 1, and q is rounded up by as much as ln p may be off: to drop more often is private.
+    # ln q(a). If a = 1, p(a) is delta; else it may be nearly 1, and q is rounded up by as much as ln p may be off: dropping more often
+    # is private.
     log_p = log_delta + _log_times(xp, turn, epsilon)
     least = xp.finfo(log_p.dtype).eps * (1 - log_delta + turn * epsilon)
     rest = xp.where(turn > 1, xp.log(least - xp.expm1(xp.minimum(log_p, 0))), xp.log1p(-delta))
@@ -66,7 +67,7 @@ def anchors(epsilon: Number, delta: Number) -> Anchors:
     if xp is np and saturation >= MOST_COUNTED:
         rule = f"so large that a count below {MOST_COUNTED} is surely kept"
         raise ValueError(f"epsilon and delta must be {rule}, which {saturation:.3g} is, got {epsilon} and {delta}")
-    # `np.where` makes an array, and of arrays JAX hands to a program of 64 bits what it made of them in 32.
+    # `np.where` makes an array, and JAX hands to a 64-bit program the 32-bit copy that it once made of an array.
     logs = {"log_delta": log_delta, "log_turn": rest if xp is jnp else rest[()]}
     excess, as_count = zero - (saturation - 1), jnp.int32 if xp is jnp else np.int32
     turn, saturation = (xp.minimum(each, MOST_COUNTED).astype(as_count) for each in (turn, saturation))
@@ -95,11 +96,11 @@ def saturation(epsilon: Number, delta: Number) -> int:
 def log_keep(
     count: Int[ArrayLike, "*s"], *, epsilon: Number, delta: Number, at: Anchors | None = None
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
-    """(ln p(c), ln(1 - p(c))), each accurate however small; `at` saves working the anchors out again."""
+    """(ln p(c), ln(1 - p(c))), each accurate however small; `at` saves computing the anchors again."""
     at = anchors(epsilon, delta) if at is None else at
     rate, log_delta, log_turn = (jnp.asarray(each, float) for each in (epsilon, at.log_delta, at.log_turn))
     count = array("count", count, whole=True)
-    # Clipped where the other branch is chosen, so that no branch ever meets a forbidden argument.
+    # Clipped where the other branch is chosen, so that no branch ever gets an invalid argument.
     from_start = jnp.clip(count, 1, at.turn).astype(float)
     to_end = (at.saturation - 1 - jnp.clip(count, at.turn, at.saturation - 1)).astype(float)
     log_p = log_delta + _log_times(jnp, from_start, rate)
@@ -116,7 +117,7 @@ def log_keep(
 def probabilities(
     epsilon: float, delta: float, count: np.ndarray | None = None, at: Anchors | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(p(c), 1 - p(c)) for c = 0, ..., g, or for the given c, in float64 on the host: what `log_keep` tells of traced parameters, in logs.
+    """(p(c), 1 - p(c)) for c = 0, ..., g, or for the given c, in float64 on the host; for traced parameters use `log_keep`, in logs.
 
     >>> kept, dropped = probabilities(1.0, 0.1)
     >>> kept.round(3).tolist()
@@ -135,7 +136,7 @@ def probabilities(
 def partition_selection(
     key: Array, counts: Int[ArrayLike, "*s"], *, epsilon: Number, delta: Number, at: Anchors | None = None
 ) -> Bool[Array, "*s"]:
-    """Keeps each group with probability p(count), by its own coin.
+    """Keeps each group with probability p(count), by a coin of its own.
 
     Args:
       key: a PRNG key.
@@ -147,12 +148,12 @@ def partition_selection(
     Returns:
       Which groups are kept; empty ones never are.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE when a person is in one group, and no
-    selection with that guarantee keeps any group more often. Coins are right down to 5e-20. Not promised:
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE when each person is in one group, and no
+    selection with that guarantee keeps any group more often. Coins are correct down to 5e-20. Not promised:
     protection from floating-point side channels, or a cryptographic generator.
 
     Raises:
-      TypeError: no key. ValueError: epsilon not finite and positive, delta outside (0, 1).
+      TypeError: key is not a PRNG key. ValueError: epsilon not finite and positive, delta outside (0, 1).
 
     >>> import jax, jax.numpy as jnp
     >>> partition_selection(jax.random.key(0), jnp.array([0, 28]), epsilon=1.0, delta=1e-6).tolist()
@@ -189,7 +190,7 @@ class PartitionSelection(Mechanism):
         return sound(self) & (delta > 0) & (anchors(self.epsilon, delta).saturation < MOST_COUNTED)
 
     def fit(self, data: Any) -> Groups:
-        # The anchors are worked out here and not on the view, where epsilon and delta would have no numbers: in float64.
+        # The anchors are computed here, in float64, and not on the view, where epsilon and delta would be traced.
         return Groups(counts=array("counts", data, whole=True), at=anchors(self.epsilon, self.delta))
 
     def fits(self, groups: Groups) -> Bool[Array, ""]:
@@ -238,21 +239,21 @@ class PartitionSelection(Mechanism):
         return jnp.append(each, 0.0)
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta), tight, when a person is in one group."""
+        """(epsilon, delta), which is tight, when each person is in one group."""
         epsilon, delta = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
         return Guarantee(epsilon, delta, "ADD_OR_REMOVE_ONE")
 
 
 def mechanism(*, epsilon: Number, delta: Number) -> PartitionSelection:
-    """Optimal partition selection, (epsilon, delta)-private when a person is in one group.
+    """Optimal partition selection, (epsilon, delta)-private when each person is in one group.
 
     Args:
       epsilon: > 0, finite.
       delta: in (0, 1).
 
     Raises:
-      TypeError, ValueError: epsilon not finite and positive, delta outside (0, 1), or both so small that no int32 is a count that is
-        surely kept.
+      TypeError, ValueError: epsilon not finite and positive, delta outside (0, 1), or both so small that no int32 count is certain to be
+        kept.
 
     >>> select = mechanism(epsilon=1.0, delta=0.1)
     >>> select.guarantee().relation
@@ -261,5 +262,5 @@ def mechanism(*, epsilon: Number, delta: Number) -> PartitionSelection:
     [0.628, 0.372, 0.0]
     """
     made = PartitionSelection(epsilon=arguments.epsilon(epsilon), delta=arguments.delta(delta))
-    anchors(made.epsilon, made.delta)  # refuses what has none
+    anchors(made.epsilon, made.delta)  # refuses parameters that have none
     return made

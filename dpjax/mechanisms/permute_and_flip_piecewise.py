@@ -1,33 +1,34 @@
 """Permute-and-flip over a wide range, for log weights that are constant on pieces.
 
-Points come up in a random order, and the first whose coin comes up heads is released: that of a point does with probability p, its weight
-over the greatest one. McKenna and Sheldon (2020) show that this is as private as the exponential mechanism with the same weights, and
-never worse.
+Points come up in a random order, and the first whose coin comes up heads is released. A point's coin does so with probability p, the
+point's weight over the greatest one. McKenna and Sheldon (2020) show that this is as private as the exponential mechanism with the same
+weights, and never worse.
 
-**Privacy.** A race has the same law: point z arrives at U_z/p_z, U_z uniform on (0, 1), and the first one wins (Ding et al. 2021; with
-exponential variables in place of the uniform ones it is the exponential mechanism). So, over 0 < t < 1/p_z,
+**Privacy.** A race has the same law: point z arrives at time U_z/p_z, with U_z uniform on (0, 1), and the first one wins (Ding et al.
+2021; with exponential instead of uniform variables it is the exponential mechanism). So, over 0 < t < 1/p_z,
 
     P[z] = p_z int prod_{y != z} max{1 - p_y t, 0} dt.
 
-Let the logs of all weights move by amounts that lie within an interval of length R. Only ratios of weights matter, so let p_z stay; then
-each other p_y grows by a factor of e^R at most, and with t = e^-R s what is left is e^-R of the same integral, over s < e^R/p_z, which is
-no less. R is the range of the moves, not twice the largest one: where the exponential mechanism is (R, 0)-private, this is. The
-exponential mechanism is R^2/8-zCDP as well, and this is not: of two points that weigh the same, let one fall by e^-1; the divergence of
-(1/2, 1/2) from (1 - 1/(2 e), 1/(2 e)) is 0.255.
+Let the logs of all weights move by amounts that lie within an interval of length R. Only ratios of weights matter, so let p_z stay fixed;
+then every other p_y grows by a factor of e^R at most. With t = e^-R s, P[z] after the move is at least e^-R times the same integral over
+s < e^R/p_z, which is no less than the one above. R is the range of the moves, not twice the largest one: where the exponential mechanism
+is (R, 0)-private, so is this. The exponential mechanism is also R^2/8-zCDP, which this is not: of two points of equal weight, let one fall
+by a factor of e^-1; the divergence of (1/2, 1/2) from (1 - 1/(2 e), 1/(2 e)) is 0.255.
 
-**Law.** With N_i points of probability p_i in piece i, nobody has arrived at t with probability e^-L(t),
+**Law.** With N_i points of probability p_i in piece i, no point has arrived by time t with probability e^-L(t),
 
     L(t) = sum_i -N_i ln(1 - p_i t),
 
-so L at the arrival of the winner is a standard exponential variable, and given that it is at t, a point of piece i weighs p_i/(1 - p_i t).
-Permute-and-flip is a mixture of exponential mechanisms: P[a point of piece i] is the mean of these shares. In L they are so smooth (as N_i
->= 1, no logarithm of a weight moves faster than L) that `NODES` Gauss-Legendre nodes on [0, 40] give them to a relative 5e-13 (the worst of
-40 random laws, beside 400 nodes). The mean is a weight of each piece, by which `exponential_piecewise` finds all laws.
+so L at the winner's arrival is a standard exponential variable. Given that the winner arrives at t, a point of piece i weighs
+p_i/(1 - p_i t). Permute-and-flip is a mixture of exponential mechanisms: P[a point of piece i] is the mean of these weights' shares. As
+functions of L the shares are so smooth (since N_i >= 1, no logarithm of a weight moves faster than L) that `NODES` Gauss-Legendre nodes on
+[0, 40] give the means to a relative 5e-13 (the worst of 40 random laws, compared with 400 nodes). The mean serves as a weight for each
+piece, from which `exponential_piecewise` finds all laws.
 
-**Utility.** P[z] is p_z times what grows with p_z, so that compared with the exponential mechanism probability moves towards the points
-that weigh more: those above any weight are at least as likely. Let some good point weigh 1, and all bad ones s together: P[bad] <= s/2,
-half of what is known of the exponential mechanism, as they win by s int_0^1 (1 - t) dt at most. Where the best pieces have many points
-each, nothing is gained, or lost.
+**Utility.** P[z] is p_z times something that grows with p_z. Compared with the exponential mechanism, probability therefore moves towards
+the points that weigh more: the points above any given weight are together at least as likely. Let some good point weigh 1, and all bad ones
+together s. Then P[bad] <= s/2, half of what is known for the exponential mechanism, as a bad point wins with probability at most
+s int_0^1 (1 - t) dt. Where the best pieces have many points each, nothing is gained or lost.
 
     >>> from dpjax.domains import ordered
     >>> from dpjax.mechanisms import exponential_piecewise, permute_and_flip_piecewise
@@ -62,19 +63,21 @@ from dpjax.mechanisms.exponential_piecewise import (
 )
 
 NODES = 64
-LAST = 40.0  # of L: what lies beyond has probability 4e-18
-TOGETHER = 2**14  # pieces of nodes that are worked out at once: few need fewer turns, many need room
-STEPS = 40  # of Newton's method, of which half a dozen are usual
-PROPOSED = 8.0  # at most, in a stretch of a draw: of fewer there may be none, of more the first one may be refused
+LAST = 40.0  # the last value of L: what lies beyond has probability 4e-18
+TOGETHER = (
+    2**14
+)  # pairs of a node and a piece computed at once: few pieces then take fewer turns, and many do not take too much memory
+STEPS = 40  # at most, of Newton's method; half a dozen are usual
+PROPOSED = 8.0  # points proposed in a stretch of a draw, at most: if fewer, there may be none; if more, the first may be refused
 
 
 def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
     """A point of the whole range, by thinning (Lewis and Shedler 1979): no number is drawn for a piece.
 
-    Where nobody has arrived at t, points of piece i do so at a rate of N_i p_i/(1 - p_i t), no more than N_i p_i/left until 1 - t is
-    `left`. So at the rate S/left, S = sum_i N_i p_i, points are proposed by the exponential mechanism, and one at t is taken with
-    probability left/(1 - p_i t). A stretch ends with 1 - t at a share of what it was, a half or so near 1 that `PROPOSED` points come up in
-    it: of many points that weigh much the first is taken.
+    If no point has arrived by t, points of piece i arrive at a rate of N_i p_i/(1 - p_i t), which is at most N_i p_i/left until 1 - t is
+    `left`. So points are proposed by the exponential mechanism at the rate S/left, S = sum_i N_i p_i, and one proposed at t is accepted
+    with probability left/(1 - p_i t). At the end of a stretch, 1 - t is a fraction of its value at the start: a half, or so near 1 that
+    `PROPOSED` points come up in the stretch. If many points weigh much, the first proposal is accepted.
     """
     key_turns, key_point = jax.random.split(random.for_loops(key))
     beyond = everything(pieces).high
@@ -105,14 +108,14 @@ def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Poi
         taken = arrived & (patience > jnp.log(-jnp.expm1(log_p[piece]) + jnp.exp(log_p[piece]) * at) - jnp.log(end))
         return number + 1, jnp.where(arrived, at, end), piece, ~taken
 
-    # What is no number never ends: no point has a weight, or the data are none.
+    # The loop does not start if the sum is not finite (no point has a weight, or the data are invalid), as it would never end.
     start = jnp.int32(0), jnp.ones_like(log_sum), jnp.int32(0), jnp.isfinite(log_sum)
     _, _, piece, _ = lax.while_loop(lambda state: state[-1], turn, start)
     return uniform_within(key_point, pieces, piece)
 
 
 def log_masses(pieces: Pieces, log_density: Float[Array, "pieces"]) -> Float[Array, "pieces"]:
-    """ln of the probability of a point of each piece, but for a constant: the density for `exponential_piecewise.law_everywhere`."""
+    """ln of the probability of a point of each piece, up to a constant: the density for `exponential_piecewise.law_everywhere`."""
     log_count = pieces.log_lengths(everything(pieces).high)
     log_p = _log_p(log_density, ~jnp.isneginf(log_count))
     position, weight = np.polynomial.legendre.leggauss(NODES)
@@ -146,7 +149,7 @@ class PermuteAndFlipPiecewise(ExponentialPiecewise):
     """
 
     def log_density(self, pieces: Pieces) -> Float[Array, "pieces"]:
-        """ln of the probability of a point of each piece, but for a constant."""
+        """ln of the probability of a point of each piece, up to a constant."""
         return log_masses(pieces, super().log_density(pieces))
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
@@ -155,14 +158,14 @@ class PermuteAndFlipPiecewise(ExponentialPiecewise):
 
 
 def mechanism(*, epsilon: Any, relation: str = REPLACE_ONE) -> PermuteAndFlipPiecewise:
-    """Permute-and-flip over pieces, epsilon-private: logs of weights are epsilon/2 times the quality, and move within a range of epsilon.
+    """Permute-and-flip over pieces, epsilon-private: log weights are epsilon/2 times the quality, and move within a range of epsilon.
 
     Args:
       epsilon: > 0, finite.
       relation: the one under which the quality has sensitivity 1.
 
     Raises:
-      TypeError, ValueError: epsilon is no finite number > 0, or an unknown relation.
+      TypeError, ValueError: epsilon not a finite positive number, or an unknown relation.
     """
     return PermuteAndFlipPiecewise(**vars(exponential_piecewise.mechanism(epsilon=epsilon, relation=relation)))
 
@@ -179,10 +182,10 @@ def _left(log_p: Float[Array, "pieces"], v: Float[Array, ""]) -> Float[Array, "p
 
 
 def _arrival(log_count: Float[Array, "pieces"], log_p: Float[Array, "pieces"], level: Float[Array, ""]) -> Array:
-    """v with L(1 - e^-v) = level, by Newton's method, in the logarithm of v, which may be as small as 2^-4096.
+    """v with L(1 - e^-v) = level, by Newton's method in the logarithm of v, since v may be as small as 2^-4096.
 
-    L is concave in v and begins at 0 with the slope S = sum_i N_i p_i, so from level/S on it is met from below. The last step is taken once
-    more, as a step from what is held fixed: its first derivatives are those of the root.
+    L is concave in v and begins at 0 with the slope S = sum_i N_i p_i, so iterates that start at level/S approach the root from below. One
+    last step is taken from the result, which is held fixed: its first derivatives are those of the root.
     """
 
     def step(w: Array, log_count: Array, log_p: Array) -> Array:
@@ -209,7 +212,7 @@ def _level(log_count: Array, log_p: Array, w: Float[Array, ""]) -> tuple[Float[A
     left = _left(log_p, v)
     log_t = jnp.where(w < _tiny(w), w, logspace.log1mexp(-v))
     log_pt = log_p + log_t
-    # -ln(1 - p t) is p t where that is small, and there its logarithm may be too low for p t to be a number.
+    # -ln(1 - p t) is p t where that is small; there ln(p t) may be so low that p t itself underflows.
     small, likely = log_pt < _tiny(w), log_pt > -0.7
     unlikely = jnp.where(small | likely, -1.0, log_pt)
     miss = jnp.where(likely, -jnp.log(left), -jnp.log1p(-jnp.exp(unlikely)))
@@ -218,5 +221,5 @@ def _level(log_count: Array, log_p: Array, w: Float[Array, ""]) -> tuple[Float[A
 
 
 def _tiny(like: Array) -> Array:
-    """ln of what 1 - e^-x does not tell from x."""
+    """ln of the x below which floats do not tell 1 - e^-x from x."""
     return jnp.log(jnp.finfo(like.dtype).eps)

@@ -33,7 +33,7 @@ def log_pmf(
     without error. Every term is positive, so tails keep their relative accuracy. Costs k^2/2.
     """
     weights = log_weights(scores, epsilon=epsilon, sensitivity=sensitivity, where=where, monotone=monotone)
-    # The best weight is 1 = exp(0) whatever the scores; derivatives in the scores must see that it stays 1.
+    # The best weight is 1 = exp(0) whatever the scores; derivatives with respect to the scores must see that it stays 1.
     best = jnp.max(weights)
     weights = weights - jnp.where(best > -jnp.inf, best, 0.0)
     position, mass = np.polynomial.legendre.leggauss(max(1, (weights.shape[0] + 1) // 2))
@@ -61,17 +61,18 @@ def report_noisy_max(
       epsilon: the privacy parameter, > 0.
       sensitivity: Delta, the largest change of any one score between neighbours.
       where: which candidates exist, independent of the data.
-      monotone: uses mean Delta/eps, allowed when adding a record never lowers a score (or never raises one).
+      monotone: uses mean Delta/eps, which is allowed when adding a record never lowers a score (or never
+        raises one).
 
     Returns:
       Selection(index, ok); ok is False when no candidate is valid.
 
-    Formal guarantees: epsilon-DP (pure) for the relation the sensitivity is for; with `monotone`, under
-    ADD_OR_REMOVE_ONE only. Noise has right tails down to 5e-20. Not promised: protection from
-    floating-point side channels, or a cryptographic generator.
+    Formal guarantees: epsilon-DP (pure) under the relation for which the sensitivity holds; with `monotone`,
+    under ADD_OR_REMOVE_ONE only. The tails of the noise are correct down to 5e-20. Not promised: protection
+    from floating-point side channels, or a cryptographic generator.
 
     Raises:
-      TypeError: no key. ValueError: epsilon or sensitivity not a finite positive number.
+      TypeError: key is not a PRNG key. ValueError: epsilon or sensitivity not a finite positive number.
 
     >>> import jax, jax.numpy as jnp
     >>> int(report_noisy_max(jax.random.key(0), jnp.array([0, 90, 3]), epsilon=1.0).index)

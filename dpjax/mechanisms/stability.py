@@ -14,7 +14,7 @@ If not, the two gaps add up to at most s, so the best is kept with probability a
 threshold - s] = delta.
 
 The paper prints "log" in its threshold, which is ln here. Read as log2, as in its Theorem 3.18, the printed test is
-(2 eps, exp(2 eps) delta^1.44 / 2)-private, and no more (eps, delta)-private than by ln.
+(2 eps, exp(2 eps) delta^1.44 / 2)-private, and no more (eps, delta)-private than with ln.
 """
 
 import math
@@ -45,13 +45,13 @@ def _checked(calibration: str, epsilon: Number, delta: Number) -> tuple[str, Num
 
 
 def noise(calibration: str, epsilon: Number, delta: Number) -> tuple[Array, Array]:
-    """(scale, threshold) of the test gap + Lap(scale) >= threshold, `bounds.stability_noise`; differentiable in epsilon and delta.
+    """(scale, threshold) of the test gap + Lap(scale) >= threshold, by `bounds.stability_noise`; differentiable in epsilon and delta.
 
-    `dpjax.bounds.stability_noise` says the same in float64 on the host, for sizes of samples.
+    `dpjax.bounds.stability_noise` computes the same in float64 on the host, for sample sizes.
 
     Raises:
       ValueError: unknown calibration, epsilon not finite and positive, delta outside (0, 1), or above 1/2
-      if proved.
+      for a proved calibration.
     """
     calibration, epsilon, delta = _checked(calibration, epsilon, delta)
     given = jnp.asarray(epsilon, float), jnp.asarray(delta, float)
@@ -65,7 +65,7 @@ def log_keep(
     scale, threshold = noise(calibration, epsilon, delta)
     gap = reals("gap", gap)
     alone = gap == jnp.inf
-    # A harmless gap where the real one is infinite: otherwise gradients would be inf * 0.
+    # A harmless gap replaces an infinite one: otherwise gradients would be inf * 0.
     log_q, log_p = log_tails((threshold - jnp.where(alone, 0.0, gap)) / scale)
     return jnp.where(alone, 0.0, log_p), jnp.where(alone, -jnp.inf, log_q)
 
@@ -119,20 +119,21 @@ def stability(
       epsilon: the privacy parameter, > 0.
       delta: in (0, 1), at most 1/2 for the proved calibrations.
       calibration: "proved", "proved_counts" or "printed".
-      where: which candidates exist, independent of the data. A single one is released surely: it is a
-        constant.
+      where: which candidates exist, independent of the data. A single candidate is always released: it is
+        a constant.
 
     Returns:
       Selection(index, ok); ok is False for ⊥, and when no candidate is valid.
 
     Formal guarantees: "proved" (epsilon, delta) under the relation for which scores have sensitivity 1;
     "proved_counts" (epsilon, delta) under ADD_OR_REMOVE_ONE for scores that all move in one direction by at
-    most 1; "printed" (2 epsilon, exp(2 epsilon) delta / 2) under REPLACE_ONE. Probabilities are sampled
-    right down to 5e-20. Not promised: protection from floating-point side channels, or a cryptographic
+    most 1; "printed" (2 epsilon, exp(2 epsilon) delta / 2) under REPLACE_ONE. Probabilities down to 5e-20
+    are sampled correctly. Not promised: protection from floating-point side channels, or a cryptographic
     generator.
 
     Raises:
-      TypeError: no key. ValueError: unknown calibration, epsilon not finite and positive, delta out of range.
+      TypeError: key is not a PRNG key. ValueError: unknown calibration, epsilon not finite and positive, delta
+        out of range.
 
     >>> import jax, jax.numpy as jnp
     >>> out = stability(jax.random.key(0), jnp.array([1, 200, 3]), epsilon=1.0, delta=1e-9)
@@ -167,7 +168,7 @@ class Stability(Chooser):
         return log_pmf(data.scores, where=data.where, **self._given())
 
     def guarantee(self) -> Guarantee:
-        """What is proved for these constants; "printed" keeps less than it claims."""
+        """The guarantee that is proved for these constants; "printed" keeps less than it claims."""
         claimed = self.claimed_guarantee()
         if self.calibration == "proved":
             return claimed
@@ -180,13 +181,13 @@ class Stability(Chooser):
         return Guarantee(2 * epsilon, doubled, "REPLACE_ONE")
 
     def claimed_guarantee(self) -> Guarantee:
-        """What the paper claims under replace-one (BNS Proposition 2.27 (i)); false for "printed"."""
+        """The guarantee that the paper claims under replace-one (BNS Proposition 2.27 (i)); false for "printed"."""
         epsilon, delta = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
         return Guarantee(epsilon, delta, "REPLACE_ONE")
 
 
 def mechanism(*, epsilon: Number, delta: Number, calibration: str = "proved") -> Stability:
-    """A_dist, (epsilon, delta)-private if it is proved.
+    """A_dist, (epsilon, delta)-private for a proved calibration.
 
     Args:
       epsilon: > 0, finite.

@@ -12,11 +12,11 @@ from dpjax.data.multi_sample import MultiSample
 class KLearner(Algorithm):
     """A learner of k concepts at once from a `MultiSample` (MULTI §2.1): the output is k hypotheses, stacked.
 
-    An event is one event for each concept, all of which are to happen: (low, high) = distribution.within(alpha), with a row for each
+    An event consists of one event for each concept, all of which must happen: (low, high) = distribution.within(alpha), with a row for each
     concept, is the event that every population error is at most alpha.
 
     Attributes:
-      bits: of the domain; may be traced.
+      bits: d, the bits of a point of the domain; may be traced.
       k: number of concepts.
     """
 
@@ -31,5 +31,5 @@ class KLearner(Algorithm):
         return sample
 
     def predict(self, hypothesis: Any, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
-        """What each hypothesis says of each point."""
+        """The label that each hypothesis gives to each point."""
         raise NotImplementedError

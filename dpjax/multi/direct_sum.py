@@ -6,9 +6,9 @@
 | "advanced" | BNS Theorem 2.5, printed constants | sqrt(k ln(1/delta)) |
 | "optimal" | the most that any composition theorem can give (Kairouz, Oh, Viswanath 2015) | sqrt(k ln(1/delta)), a smaller constant |
 
-Neighbours: one example with all its labels is replaced (REPLACE_ONE), so each of the k learners sees neighbouring samples. Given the
-sample their coins are independent: the law of all k hypotheses is the product of the single ones. If each fails with probability at most
-beta / k, all are good but for beta.
+Neighbouring samples differ by the replacement of one example with all its labels (REPLACE_ONE), so each of the k learners sees neighbouring
+samples. Given the sample, the learners' coins are independent: the law of all k hypotheses is the product of the single laws. If each
+learner fails with probability at most beta / k, all are good except with probability beta.
 
     >>> import jax
     >>> from dpjax.concepts import thresholds as concept
@@ -52,7 +52,7 @@ from dpjax.domains.events import Accurate, intervals, numbers
 from dpjax.multi.base import KLearner
 
 MOST_OUTPUTS = 2**20  # that `pmf` lists
-LANES = 16  # concepts worked on side by side: enough to fill vector units, few enough to stay in cache
+LANES = 16  # concepts processed side by side: enough to fill vector units, few enough to stay in cache
 
 
 @frozen
@@ -60,7 +60,7 @@ class DirectSum(KLearner):
     """k independent runs of one learner; build it by `direct_sum`, or from a learner as it is by `of`.
 
     Attributes:
-      learner: for a single concept.
+      learner: the learner of a single concept.
       epsilon, delta: the total budget, at which `guarantee` composes.
       k: number of concepts (static).
       accountant: "basic", "advanced" or "optimal" (static).
@@ -74,27 +74,27 @@ class DirectSum(KLearner):
 
     @property
     def bits(self) -> Any:
-        """Of the domain."""
+        """d, the bits of a point of the domain."""
         return self.learner.bits
 
     @property
     def any_distribution(self) -> bool:  # type: ignore[override]
-        """As of the learner."""
+        """Whether `sample_size` holds for every distribution, as for the single learner."""
         return getattr(self.learner, "any_distribution", True)
 
     def draw(self, key: Array, sample: MultiSample) -> Any:
-        """The learner on every column, with a key each."""
+        """The learner on every column, each time with a key of its own."""
         return _released(self._each(sample, lambda j, column: self.learner(jax.random.fold_in(key, j), column)))
 
     def run(self, key: Array, sample: MultiSample) -> Any:
-        """`draw`; on a realizable sample all at once, for learners that find there once what all k share."""
+        """As `draw`; on a realizable sample all at once, for learners that compute only once what all k have in common."""
         if not (sample.realizable and hasattr(self.learner, "together")):
             return self.draw(key, sample)
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(self.k, dtype=jnp.int32))
         return _released(self.learner.together(keys, sample))
 
     def law(self, sample: MultiSample, event: Any) -> Array:
-        """That all k learners are in their events: the product of the single laws."""
+        """The law of the event that all k outputs are in their events: the product of the single laws."""
         return all_happen(self._of_events(self.learner.law, sample, event))
 
     def log_mass(self, sample: MultiSample, event: Any) -> Float[Array, ""]:
@@ -114,7 +114,7 @@ class DirectSum(KLearner):
     def check_event(self, event: Any) -> Any:
         """One event for each concept: a pytree of arrays with k rows, such as (low, high) = distribution.within(alpha).
 
-        Of learners whose outputs have an order (low, high) may also be k ints each.
+        For learners whose outputs are ordered, low and high may also be k ints each.
         """
         if isinstance(self.learner, Ordered):
             return intervals(event, self.k, self.learner.limbs, f"k = {self.k} concepts")
@@ -124,7 +124,7 @@ class DirectSum(KLearner):
         return jax.vmap(self.learner.check_event)(event)
 
     def pmf(self, sample: MultiSample) -> Float[Array, "outcomes"]:
-        """The joint law of h_1, ..., h_k, the last one running fastest, then of bottom: all are shown or none.
+        """The joint law of h_1, ..., h_k, the last one running fastest, then of bottom: either all are released or none.
 
         Raises:
           ValueError: too many outputs for a list.
@@ -144,7 +144,7 @@ class DirectSum(KLearner):
         return jax.vmap(self.learner.exactly)(output)
 
     def sound(self) -> Bool[Array, ""]:
-        """The learner's own numbers count; the total only says where its guarantees are composed."""
+        """Only the learner's own numbers matter; the total only says where its guarantees are composed."""
         return getattr(self.learner, "sound", lambda: jnp.bool_(True))()
 
     def predict(self, hypothesis: Any, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
@@ -153,16 +153,16 @@ class DirectSum(KLearner):
     def guarantee(self) -> Guarantee:
         """The composition of what the k learners promise, under their relation: REPLACE_ONE, or REPLACE_LABEL.
 
-        At the total epsilon for "optimal", with all the delta that the learners leave for "advanced".
+        "optimal" composes at the total epsilon, "advanced" with all the delta that the learners leave.
         """
         return self._composed(self.learner.guarantee())
 
     def guarantee_under(self, relation: str) -> Guarantee:
-        """The same under another relation: what each learner promises is converted first, which costs less than to convert the whole."""
+        """The same under another relation: each learner's promise is converted first, which costs less than converting the whole."""
         return self._composed(promised(self.learner, relation))
 
     def _composed(self, each: Guarantee) -> Guarantee:
-        """What k such promises are together."""
+        """The composition of k such promises."""
         epsilon, delta = float(self.epsilon), float(self.delta)
         if self.accountant == "basic":
             return basic({each: self.k})
@@ -177,7 +177,7 @@ class DirectSum(KLearner):
     def _each(self, sample: MultiSample, function: Callable[[Array, Any], Any]) -> Any:
         """function(j, sample of concept j) for every j, LANES at a time.
 
-        k is rounded up to whole batches by working on the first concepts twice, so that one batch is compiled and not two.
+        k is rounded up to whole batches by processing the first concepts twice, so that one batch is compiled and not two.
         """
         lanes = min(LANES, self.k)
         indices = jnp.arange(-(-self.k // lanes) * lanes, dtype=jnp.int32) % self.k
@@ -186,7 +186,7 @@ class DirectSum(KLearner):
 
 
 def _released(outcomes: Outcome) -> tuple[Any, Bool[Array, ""], Any]:
-    """k stacked outcomes as one draw; info has each one's own status (not private) and info."""
+    """k stacked outcomes as one draw; info holds the status (not private) and the info of each."""
     released = jnp.all(outcomes.status == Status.OK)
     return outcomes.hypothesis, released, {"status": outcomes.status, "info": outcomes.info}
 
@@ -216,7 +216,8 @@ def direct_sum(
       k: number of concepts, >= 1.
       epsilon, delta: the total under `relation`; delta = 0 only with "basic". Known numbers: the split is computed on the host.
       accountant: "basic", "advanced" or "optimal".
-      delta_share: part of delta for the learners' own; 0 for pure learners. Default 1 for basic, 1/2 for the others.
+      delta_share: the part of delta that the learners get for their own deltas; 0 for pure learners. By default 1 for basic, 1/2 for the
+        others.
       relation: REPLACE_ONE, or REPLACE_LABEL for learners that protect labels alone: all k labels of one example are replaced.
 
     Formal guarantees: (epsilon, delta), if every learner keeps its budget: `guarantee` composes what they state.
@@ -236,7 +237,7 @@ def direct_sum(
     each = calibrate(total, k, accountant=accountant, delta_share=delta_share)
     learner = _single("make(...)", make(each))
     stated = learner.guarantee()
-    # Budgets pass through float arithmetic of the learner's own accounting: a part in 10^9 is rounding.
+    # Budgets pass through the float arithmetic of the learner's own accounting: one part in 10^9 is taken for rounding.
     if stated.relation != total.relation or not stated.covers(each.epsilon * (1 + 1e-9), each.delta * (1 + 1e-9)):
         raise ValueError(f"make must build a learner that keeps its budget {each}, got one with {stated}")
     return DirectSum(
@@ -248,7 +249,7 @@ def of(learner: Any, *, k: int) -> DirectSum:
     """k runs of a learner as it is, private or not: what it promises is composed by basic composition.
 
     Raises:
-      TypeError, ValueError: no learner of a single concept from a `Sample`, or k < 1.
+      TypeError, ValueError: anything but a learner of a single concept from a `Sample`, or k < 1.
 
     >>> from dpjax.learners import thresholds
     >>> of(thresholds.exponential(bits=8, epsilon=0.5), k=4).guarantee().epsilon
@@ -262,7 +263,7 @@ def of(learner: Any, *, k: int) -> DirectSum:
 def _single(name: str, learner: Any) -> Any:
     """TypeError unless it is a learner of one concept from a `Sample`."""
     complete = callable(learner) and all(hasattr(learner, part) for part in ("bits", "guarantee", "predict"))
-    # Somebody else's may call `kind` what they like.
+    # A learner of another class may use `kind` for anything.
     if not complete or (isinstance(learner, Algorithm) and learner.kind is not Sample):
         raise TypeError(f"{name} must be a learner of one concept from a Sample, as of dpjax.learners, got {learner!r}")
     return learner

@@ -1,15 +1,15 @@
 """GenericLearner (MULTI Algorithm 3, Lemma 36): one sanitization of the points serves all k concepts, agnostically.
 
-1. D~ = a sanitization of the points D for C^(+) = {f xor g : f, g in C}: mass of disagreement is known to 2 alpha / 5 for every pair.
+1. D~ = a sanitization of the points D for C^(+) = {f xor g : f, g in C}: the mass of disagreement is known to 2 alpha / 5 for every pair.
 2. H = one concept of C for each way in which C labels the points B of D~ (at most (e |B|)^VC concepts, a post-processing of D~).
 3. For each label j: the exponential mechanism over H with score "examples whose label j is right", sensitivity 1, and epsilon'.
 
-Some h in H agrees with the best concept on all of D~, so on D it errs on 2 alpha / 5 more at most; the exponential mechanism loses alpha/5,
-sampling alpha/5 twice: alpha in all.
+Some h in H agrees with the best concept on all of D~, so on D it errs on at most 2 alpha / 5 more; the exponential mechanism loses alpha/5,
+and sampling loses alpha/5 twice: alpha in all.
 
-**Guarantee** (REPLACE_ONE). The sanitizer's plus that of k exponential mechanisms: (eps_s + k eps', delta_s), or
-(eps_s + sqrt(2 k ln(1/d')) eps' + 2 k eps'^2, delta_s + d') as printed, or by optimal composition of the k. A sanitizer that promises
-something under add/remove alone is converted (twice its epsilon); one that knows better says so in `guarantee_under`.
+**Guarantee** (REPLACE_ONE). The sanitizer's guarantee plus that of k exponential mechanisms: (eps_s + k eps', delta_s), or
+(eps_s + sqrt(2 k ln(1/d')) eps' + 2 k eps'^2, delta_s + d') as printed, or by optimal composition of the k mechanisms. The promise of a
+sanitizer under add/remove alone is converted (to twice its epsilon); a sanitizer with a better one states it in `guarantee_under`.
 
 | class | sanitizer, at alpha/5 | depends on the domain as |
 |---|---|---|
@@ -59,23 +59,23 @@ from dpjax.multi.base import KLearner
 
 __all__ = ["GenericLearner", "PointClass", "ThresholdClass", "learner", "points", "thresholds"]
 
-MOST_ROWS = 2**24  # sums of so many +-1 are exact in float32
+MOST_ROWS = 2**24  # sums of this many +-1 are exact in float32
 
 
 @frozen
 class GenericLearner(KLearner):
-    """See the module; build it by `learner`.
+    """The learner of the module; build it by `learner`.
 
-    The coins of the sanitizer have no law in general: `law_given` tells the rest exactly.
+    There is no exact law over the sanitizer's coins in general; given what the sanitizer releases, `law_given` computes the rest exactly.
 
     Attributes:
-      sanitizer: `sanitizer(key, Points) -> Outcome` whose hypothesis has `support() -> (points, where)`; and `guarantee()`.
-      concepts: the class: `representatives(points, where) -> (concepts, which count, all fit)`, `predict(concepts, x)`, `bits`; and, if it
-        can count faster where labels are promised to be those of thresholds, `right_if_realizable(concepts, sample)`.
+      sanitizer: `sanitizer(key, Points) -> Outcome` whose hypothesis has `support() -> (points, where)`; it also has `guarantee()`.
+      concepts: the class, with `representatives(points, where) -> (concepts, which count, all fit)`, `predict(concepts, x)` and `bits`;
+        also `right_if_realizable(concepts, sample)`, if it can count faster where labels are promised to be those of thresholds.
       epsilon, delta: the total budget.
       each_epsilon: epsilon', what one label may spend.
       k: number of concepts (static).
-      accountant: of the k exponential mechanisms (static).
+      accountant: how the k exponential mechanisms are composed (static).
     """
 
     sanitizer: Any
@@ -88,7 +88,7 @@ class GenericLearner(KLearner):
 
     @property
     def bits(self) -> Any:
-        """Of the domain."""
+        """d, the bits of a point of the domain."""
         return self.concepts.bits
 
     def draw(self, key: Array, sample: MultiSample) -> Any:
@@ -110,7 +110,7 @@ class GenericLearner(KLearner):
         return self.sanitizer(key, Points(x=sample.x, n_valid=sample.n_valid, ordered=sample.realizable))
 
     def right(self, concepts: Any, sample: MultiSample) -> Int[Array, "k h"]:
-        """The scores of step 3: right examples by label and concept."""
+        """The scores of step 3: how many examples are right, by label and concept."""
         if sample.realizable and hasattr(self.concepts, "right_if_realizable"):
             return self.concepts.right_if_realizable(concepts, sample)
         said = jnp.where(self.concepts.predict(concepts, sample.x), 1.0, -1.0)
@@ -119,10 +119,10 @@ class GenericLearner(KLearner):
         return (agreement.astype(jnp.int32) + sample.n_valid) // 2
 
     def law_of_choices(self, key: Array, sample: MultiSample) -> tuple[Any, Float[Array, "k h"], Int[Array, ""]]:
-        """(H, P[h_j = h | D~] for every label and concept of H, status): exact given the D~ that this key draws in a run; NaN where a run
-        would end with another status than OK or BOTTOM.
+        """(H, P[h_j = h | D~] for every label and concept of H, status): exact given the D~ that this key draws in a run.
 
-        Averaged over keys, the failure probability that follows is unbiased and less noisy than counted failures.
+        NaN where a run would end with a status other than OK or BOTTOM. Averaged over keys, the failure probability that follows is
+        unbiased and less noisy than counted failures.
         """
         return _law_of_choices(self, arguments.key(key), self.fit(sample))
 
@@ -131,7 +131,7 @@ class GenericLearner(KLearner):
     ) -> tuple[Any, Float[Array, "k h"], Bool[Array, ""]]:
         """(H, P[h_j = h] for every label and concept of H, whether H has room) given that D~ names these points; H depends on them alone.
 
-        With the law of the names, of a sanitizer that has one, that is the exact law of all that the learner tells.
+        With the law of the named points, if the sanitizer has one, this gives the exact law of everything that the learner releases.
         """
         return _law_given(self, points, where, self.fit(sample))
 
@@ -165,12 +165,13 @@ class GenericLearner(KLearner):
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Lemma 36 with the constants of its proof; the sanitizer must state `sample_size(alpha=, beta=)` and `most_points`.
 
-        On R points, as many as the sanitizer's database may have, a class of VC dimension v does C(R, 0) + ... + C(R, v) things at most
-        (Sauer's lemma): |H|. Where R grows with the number of examples that the sanitizer is told, it is that of the size answered.
+        On R points, as many as the sanitizer's database may have, a class of VC dimension v has at most C(R, 0) + ... + C(R, v) dichotomies
+        (Sauer's lemma): this bounds |H|. Where R grows with the number of examples that the sanitizer is built for, R is that of the size
+        returned.
 
         Raises:
-          TypeError, ValueError: alpha or beta no numbers in (0, 1); a class that does not tell its `vc`, or has no room for so many points
-          (`most`); a sanitizer that does not say how many there may be.
+          TypeError, ValueError: alpha or beta not a number in (0, 1); a class that does not state its `vc`, or has no room for R points
+          (`most`); a sanitizer that does not state how many points there may be.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         vc = getattr(self.concepts, "vc", None)
@@ -208,7 +209,7 @@ class GenericLearner(KLearner):
 
 
 def _most_points(sanitizer: Any, n: int) -> int:
-    """How many points it may name if it is told n examples."""
+    """How many points the sanitizer may name if it is built for n examples."""
     fields = dataclasses.fields(sanitizer) if dataclasses.is_dataclass(sanitizer) else ()
     told = any(field.name == "n" for field in fields)
     return (dataclasses.replace(sanitizer, n=n) if told else sanitizer).most_points  # type: ignore[type-var]
@@ -232,20 +233,20 @@ def _law_given(generic: GenericLearner, points: Array, where: Array, sample: Mul
 def learner(
     *, sanitizer: Any, concepts: Any, k: int, epsilon: float, delta: float = 0.0, accountant: str = "basic"
 ) -> GenericLearner:
-    """GenericLearner with what the sanitizer leaves of (epsilon, delta) split among k labels.
+    """GenericLearner, with what the sanitizer leaves of (epsilon, delta) split among k labels.
 
     Args:
-      sanitizer: of `dpjax.sanitizers`, for the class of symmetric differences; private with less than (epsilon, delta). One of yours
+      sanitizer: from `dpjax.sanitizers`, for the class of symmetric differences; private with less than (epsilon, delta). One of your own
         needs `most_points` and `sample_size` for a `sample_size`.
-      concepts: `thresholds(bits=...)`, `points(bits=...)`, or a class of yours with the same methods, and with `vc` for a `sample_size`.
+      concepts: `thresholds(bits=...)`, `points(bits=...)`, or a class of your own with the same methods, and with `vc` for a `sample_size`.
       k: number of concepts.
       epsilon, delta: the total under REPLACE_ONE. Known numbers: the split is computed on the host.
-      accountant: "basic", "advanced" (as printed) or "optimal", of the k exponential mechanisms.
+      accountant: "basic", "advanced" (as printed) or "optimal", for the k exponential mechanisms.
 
     Formal guarantees: (epsilon, delta) under REPLACE_ONE.
 
     Raises:
-      TypeError, ValueError: arguments out of range; a sanitizer of another domain, or one that leaves nothing.
+      TypeError, ValueError: arguments out of range; a sanitizer for another domain, or one that leaves nothing of the budget.
     """
     if not (callable(sanitizer) and hasattr(sanitizer, "guarantee")):
         raise TypeError(f"sanitizer must be one of dpjax.sanitizers, got {sanitizer!r}")

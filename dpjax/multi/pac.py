@@ -1,4 +1,4 @@
-"""PAC experiments with k concepts: `dpjax.data.pac`, where k-learners are found."""
+"""PAC experiments with k concepts: `dpjax.data.pac`, re-exported beside the k-learners."""
 
 from dpjax.data.pac import Experiment, draw, failure, trial
 

@@ -1,4 +1,4 @@
-"""The tables of MULTI §1.3 as data: how many examples k concepts take, up to constants, logarithms, accuracy and privacy.
+"""The tables of MULTI §1.3 as data: how many examples k concepts need, up to constants, logarithms, accuracy and privacy.
 
 >>> from dpjax.multi import tables
 >>> [entry.upper for entry in tables.find(privacy="approximate", concepts="POINT", setting="PAC")]
@@ -19,12 +19,12 @@ class Entry:
     Attributes:
       privacy: "pure" or "approximate".
       concepts: "POINT", "THRESH", "PAR" (uniform examples) or "general".
-      setting: "PAC" or "agnostic"; the pure table says the same of both, and has an entry for each.
-      hypotheses: "proper", "improper", or "both" where the tables do not tell them apart.
-      upper, lower: what suffices and what is needed, in the paper's words; lower is "" where the tables say nothing.
-      upper_exponent, lower_exponent: of k in them.
-      upper_domain_exponent, lower_domain_exponent: of log|X| (log|C| is of the same order); log* counts as 0.
-      upper_source, lower_source: theorem numbers of MULTI, or who proved it.
+      setting: "PAC" or "agnostic"; the pure table says the same for both, and has an entry for each.
+      hypotheses: "proper", "improper", or "both" where the tables do not distinguish them.
+      upper, lower: the number that suffices and the number that is needed, in the paper's words; lower is "" where the tables say nothing.
+      upper_exponent, lower_exponent: the exponents of k in these formulas.
+      upper_domain_exponent, lower_domain_exponent: the exponents of log|X| (log|C| is of the same order); log* counts as 0.
+      upper_source, lower_source: theorem numbers of MULTI, or the authors of the proof.
     """
 
     privacy: str
@@ -40,12 +40,12 @@ class Entry:
 
     @property
     def upper_domain_exponent(self) -> Fraction:
-        """Of log|X| in what suffices, at fixed k; of a minimum the one that is right for large domains."""
+        """The exponent of log|X| in what suffices, at fixed k; for a minimum, that of the term that is least on large domains."""
         return _DOMAIN[self.upper]
 
     @property
     def lower_domain_exponent(self) -> Fraction:
-        """Of log|X| in what is needed, at fixed k."""
+        """The exponent of log|X| in what is needed, at fixed k."""
         return _DOMAIN[self.lower]
 
 

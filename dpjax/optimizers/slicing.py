@@ -2,21 +2,21 @@
 
 Round i takes the first m_i + Geom(1 - exp(-epsilon_s)) of the remaining records, in an order chosen for this round,
 and runs a private mechanism on that slice. Sizes, orders and mechanisms may depend on everything published
-before. A record is in one slice at most, and the noise in the sizes lets two neighbouring runs fall into step after
-a few rounds (Theorem 2.1), so that the price hardly grows with the number of slices; `dpjax.accounting.slicing` names it.
+before. A record is in at most one slice, and the noise in the sizes lets two neighbouring runs fall into step after a few rounds (Theorem
+2.1), so the price hardly grows with the number of slices; `dpjax.accounting.slicing` computes it.
 
 Records are rows of padded arrays that the caller keeps. A slice is a mask over the rows, so everything jits and
 vmaps, and padding changes nothing. There are two ways to use it:
 
-- `Slicing`: cut, compute, look at the results, cut again; plain Python decides what comes next.
+- `Slicing`: cut, compute, look at the results, cut again; plain Python code decides what comes next.
 - `reorder_slice_compute`: the paper's form, a list of steps, then delayed computations.
 
-Algorithms that know all their steps beforehand are put together from the stages of a cut: `noise` draws the noise of many sizes at once,
-`take` cuts once; `take_ends` cuts both ends of one order, `consecutive` many slices of one order.
+Algorithms that know all their steps beforehand are built from the stages of a cut: `noise` draws the noise of many sizes at once, `take`
+cuts once; `take_ends` cuts both ends of one order, `consecutive` many slices of one order.
 
-What an order must be for the theorem: adding one record to those remaining inserts one entry into the ordered list
-(from position m_i on, see `dpjax.verify.slicing_proof.difference`). Sorting by keys that depend on each record alone does that.
-Keys that depend on other records, such as TreeLog's levels, need a proof of their own.
+The theorem requires of an order that adding one record to those remaining inserts one entry into the ordered list (from position m_i on,
+see `dpjax.verify.slicing_proof.difference`). Sorting by keys that depend on each record alone ensures that. Keys that depend on other
+records, such as TreeLog's levels, need a proof of their own.
 """
 
 import math
@@ -55,20 +55,19 @@ def cut(
     Args:
       key: a PRNG key.
       remaining: which rows still are in the dataset.
-      size: the least size m of the slice, a count >= 0, may be traced; all that is left if there are fewer.
-      order: sort keys, the most significant first: integers of shape (rows,) or, for wide numbers, (rows, limbs). Records
-        with equal keys are taken in row order: let the keys tell apart any records that differ. Without keys all
-        are taken in row order, without a sort.
+      size: the least size m of the slice, a count >= 0, may be traced; all remaining records if there are fewer.
+      order: sort keys, the most significant first: integers of shape (rows,) or, for wide numbers, (rows, limbs). Records with equal keys
+        are taken in row order: let the keys distinguish any records that differ. Without keys all are taken in row order, without a sort.
       slice_epsilon: the rate of the size noise, at least 2^-25; None or infinity for none: then sizes are public.
 
     Returns:
       (slice, what remains after it), as masks.
 
-    Formal guarantees: none by itself, the slice is no release; see `Slicing`.
+    Formal guarantees: none by itself, as the slice is not a release; see `Slicing`.
 
     Raises:
-      ValueError: size negative, slice_epsilon below 2^-25 or NaN, a key without one entry a row.
-      TypeError: size or a key not of integers, or remaining no mask.
+      ValueError: size negative, slice_epsilon below 2^-25 or NaN, a key without one entry for each row.
+      TypeError: size or a key not of integers, or remaining not a mask.
 
     >>> import jax, jax.numpy as jnp
     >>> points = jnp.array([5, 1, 4, 2, 3])
@@ -87,7 +86,7 @@ def cut(
 def noise(
     key: Array, slice_epsilon: Number | None, *, most: Int[ArrayLike, "*#s"], shape: tuple[int, ...] = ()
 ) -> Int[Array, "*s"]:
-    """The noise of slices' sizes, cut off at `most`: where it makes no difference, and nothing can overflow.
+    """The noise of slices' sizes, clipped at `most`, where this makes no difference and nothing can overflow.
 
     >>> import jax
     >>> noise(jax.random.key(0), None, most=5, shape=(2,)).tolist()
@@ -112,7 +111,7 @@ def take_ends(
 ) -> tuple[Bool[Array, "2 rows"], Bool[Array, "rows"]]:
     """(The first sizes[0] records and the last sizes[1] of the others, what remains): two cuts, the second in the opposite order.
 
-    Both are read off one selection. The opposite order is opposite in the rows, too, which tell apart records with equal keys.
+    Both are read off one selection. The opposite order reverses the rows, too, which distinguish records with equal keys.
 
     >>> points = jnp.array([5, 1, 4, 2, 3])
     >>> taken, rest = take_ends(points < 5, jnp.array([1, 2], jnp.int32), (points,))
@@ -126,7 +125,7 @@ def take_ends(
 
 
 def consecutive(sizes: Int[Array, "slices"], records: Int[Array, ""]) -> Int[Array, "slices"]:
-    """Where slices end that are cut one after the other in an order that never changes: positions in the ordered list.
+    """The ends of slices that are cut one after the other in an order that never changes, as positions in the ordered list.
 
     They are the partial sums of the sizes, cut off at the number of records before they can overflow.
 
@@ -168,7 +167,7 @@ def _checked_epsilon(slice_epsilon: Number | None) -> Number | None:
 
 
 def _checked_order(order: Any, rows: int) -> Order:
-    """Keys of integers that JAX does not cut off, one entry a row."""
+    """Integer keys that JAX does not truncate, one entry for each row."""
     return tuple(_checked_keys(f"order[{place}]", keys, rows) for place, keys in enumerate(order))
 
 
@@ -187,14 +186,14 @@ def _checked_keys(name: str, keys: Any, rows: int) -> Any:
 
 @frozen
 class Spent:
-    """What a run has cost, for `dpjax.accounting.slicing` to judge.
+    """The cost of a run, for `dpjax.accounting.slicing` to evaluate.
 
     Attributes:
-      slice_epsilon: the rate of the size noise; None when sizes are public, and then only plain composition helps.
+      slice_epsilon: the rate of the size noise; None when sizes are public, and then only plain composition applies.
       computes: for each slice, the (epsilon, delta) of everything run on it.
 
-    Numbers that went through a compiled program came back in its default float: to be judged to the last digit, let them come
-    from a run outside `jit`, or say them yourself.
+    Numbers that have passed through a compiled program are in its default float: for an evaluation exact to the last digit, take them from
+    a run outside `jit`, or supply them yourself.
     """
 
     slice_epsilon: Number | None
@@ -207,7 +206,7 @@ class Spent:
         return tuple(basic(slice_) if slice_ else idle for slice_ in parts)
 
     def worst(self) -> Guarantee:
-        """An (epsilon, delta) that holds for every slice: what the slicing accountant asks for.
+        """An (epsilon, delta) that holds for every slice, as the slicing accountant requires.
 
         >>> Spent(slice_epsilon=0.1, computes=(((0.25, 0.0), (0.25, 1e-9)), ((0.125, 1e-8),))).worst()
         Guarantee(epsilon=0.5, delta=1e-08, relation='ADD_OR_REMOVE_ONE')
@@ -242,9 +241,9 @@ class Slicing:
 
     Formal guarantees: with size noise, everything published is private by Theorem 2.1 (any number of computations on a slice, at
     any time after it was cut: Corollary 2.2; several runs: Theorem 2.3), under ADD_OR_REMOVE_ONE, at the budget that
-    `dpjax.accounting.slicing` computes from `spent`; without noise, by composition. It needs orders as the
-    module says, and mechanisms that are as private as declared under ADD_OR_REMOVE_ONE and see the rows of their slice
-    alone. Masks are not releases. Not promised: floating-point side channels, a cryptographic generator.
+    `dpjax.accounting.slicing` computes from `spent`; without noise, by composition. This requires orders as described in the module, and
+    mechanisms that are as private as declared under ADD_OR_REMOVE_ONE and see only the rows of their slice. Masks are not releases. Not
+    promised: floating-point side channels, a cryptographic generator.
 
     Example: the two smallest, then the two largest of the rest, and a private count of the latter.
     >>> import jax, jax.numpy as jnp
@@ -290,10 +289,10 @@ class Slicing:
           key: a PRNG key.
           mechanism: (key, mask of the slice) -> what is published; (epsilon, delta)-private under ADD_OR_REMOVE_ONE.
           index: which slice; by default the last one.
-          epsilon, delta: what the mechanism costs.
+          epsilon, delta: the cost of the mechanism.
 
         Returns:
-          (what is published, the run with its cost entered).
+          (what is published, the run with this cost added).
 
         Raises:
           ValueError: no such slice, or a budget out of range.
@@ -309,13 +308,13 @@ class Slicing:
 
 
 class Step(NamedTuple):
-    """A round of the slicing phase: the triple (m_i, E_i, A_i) and what A_i costs.
+    """A round of the slicing phase: the triple (m_i, E_i, A_i) and the cost of A_i.
 
     Attributes:
       size: the least size m_i.
       order: the sort keys of `cut` as a function of the mask of remaining records.
       mechanism: as for `Slicing.compute`; None to compute nothing now.
-      epsilon, delta: what the mechanism costs.
+      epsilon, delta: the cost of the mechanism.
     """
 
     size: Int[ArrayLike, ""]
@@ -347,14 +346,14 @@ def reorder_slice_compute(
     Args:
       key: a PRNG key.
       remaining: which rows are records.
-      steps: each is told everything published so far (None for a round without a mechanism) and says what to do next.
+      steps: each receives everything published so far (None for a round without a mechanism) and returns what to do next.
       delayed: likewise, for the delayed phase.
       slice_epsilon: as for `cut`.
 
     Returns:
       (everything published, in order; the finished run with its slices and cost).
 
-    Formal guarantees: those of `Slicing`, if steps look at nothing private but what they are told.
+    Formal guarantees: those of `Slicing`, if steps use nothing private beyond what they receive.
 
     >>> import jax, jax.numpy as jnp
     >>> points = jnp.arange(8)

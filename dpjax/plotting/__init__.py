@@ -1,4 +1,4 @@
-"""Pictures: the only room that imports matplotlib."""
+"""Plots: the only subpackage that imports matplotlib."""
 
 from dpjax.core import lazy
 

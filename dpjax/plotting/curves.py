@@ -12,9 +12,9 @@ from dpjax.plotting import style
 def least_n(curve: Any, ax: Any = None) -> Any:
     """Draws a `dpjax.trials.sweep.Curve` with its intervals, and returns the axes.
 
-    n against the first setting that varies, both on logarithmic axes where they span a factor of 8; a line for each series, and for each
-    value of the other settings. Words stand in the order in which they were given. Where no n was found, there is no point; an arrowhead
-    stands where an interval has no upper end.
+    Shows n against the first setting that varies, both on logarithmic axes where they span a factor of 8, with one line for each series
+    and each value of the other settings. Words appear in the order in which they were given. Where no n was found, there is no point; an
+    arrowhead marks an interval without an upper end.
 
     Args:
       curve: what `dpjax.least_n` returned.
@@ -26,7 +26,7 @@ def least_n(curve: Any, ax: Any = None) -> Any:
     places = list(dict.fromkeys(row[x] for row in rows))
     words = not all(isinstance(place, int | float) for place in places)
     at = {place: as_chosen(place) if words else place for place in places}
-    if words:  # in the order given; axes that have words keep theirs, and each word its place
+    if words:  # in the order given; axes that already have words keep them, each in its place
         ax.xaxis.update_units(list(at.values()))
     order = {place: number for number, place in enumerate(places if words else sorted(places))}
     for number, (label, line) in enumerate(_lines(curve, others).items()):
@@ -50,8 +50,8 @@ def least_n(curve: Any, ax: Any = None) -> Any:
 def failures(table: Any, ax: Any = None) -> Any:
     """Draws a `dpjax.trials.failures.Failures` with its intervals, and returns the axes.
 
-    Failure probability against n, a line for each series, setting and alpha; both axes logarithmic where they span a factor of 8. Ends of
-    intervals that are 0 or below are at the lower edge then.
+    Shows the failure probability against n, with one line for each series, setting and alpha; both axes are logarithmic where they span a
+    factor of 8. On a logarithmic axis, ends of intervals that are 0 or below lie at the lower edge.
 
     Args:
       table: what `dpjax.failures` returned.
@@ -75,13 +75,13 @@ def failures(table: Any, ax: Any = None) -> Any:
 
 
 def _stroke(number: int) -> dict[str, str]:
-    """Another stroke where matplotlib's cycle begins anew; its own before."""
+    """A new line style each time matplotlib's colour cycle begins anew; matplotlib's own before that."""
     again = number // len(pyplot.rcParams["axes.prop_cycle"])
     return {"linestyle": ("-", "--", ":", "-.")[again % 4]} if again else {}
 
 
 def _varied(table: Any, names: Sequence[str]) -> list[str]:
-    """Those of which the rows have more than one value."""
+    """Those names for which the rows have more than one value."""
     return [name for name in names if len({row[name] for row in table.rows}) > 1]
 
 

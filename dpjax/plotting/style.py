@@ -75,7 +75,7 @@ def interval(axes: Any, x: Any, value: Any, low: Any, high: Any, **kwargs: Any) 
     (line,) = axes.plot(x, value, **kwargs)
     colour, ends = line.get_color(), _drawn_ends(value, high)
     axes.fill_between(x, low, ends, color=colour, alpha=0.2, linewidth=0)
-    if len(x) == 1:  # of which a band shows nothing
+    if len(x) == 1:  # where a band shows nothing
         axes.vlines(x, low, ends, color=colour, alpha=0.4, linewidth=5)
     no_end(axes, _without_end(x, value, high), colour)
 
@@ -95,7 +95,7 @@ def no_end(axes: Any, at: Sequence[tuple[Any, Any]], colour: Any) -> None:
 
 
 def _drawn_ends(value: Any, high: Any) -> list[Any]:
-    """Where what is drawn ends: at the value itself if there is no end, for nothing is drawn up to infinity."""
+    """The upper ends as drawn: the value itself where the interval has no end, since nothing can be drawn up to infinity."""
     return [v if math.isinf(end) else end for v, end in zip(value, high, strict=True)]
 
 

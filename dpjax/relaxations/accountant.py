@@ -1,11 +1,11 @@
 """Guarantees as differentiable functions of the budget: basic and optimal composition, and the budget that just keeps a total.
 
 Everything here can be traced, batched and differentiated, forward and in reverse, in the default float: float64 within `jax.enable_x64()`.
-None of it is a promise. What is released is held to its claim on the host (`dpjax.accounting`), where rounding is pessimistic.
+None of it is a promise: the claim of a release is checked on the host (`dpjax.accounting`), where rounding is pessimistic.
 
-Among all (e, d)-private mechanisms one is worst, in composition too: its privacy loss is infinite with probability d, and else +e or -e
-with odds exp(e) : 1. So the optimal composition of mechanisms (e_i, d_i), chosen adaptively, is exactly that of their worst ones
-(Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016 for unequal budgets):
+Among all (e, d)-private mechanisms one is worst, in composition too: its privacy loss is infinite with probability d, and otherwise +e or
+-e with odds exp(e) : 1. So the optimal composition of mechanisms (e_i, d_i), chosen adaptively, is exactly that of the corresponding worst
+ones (Kairouz, Oh, Viswanath 2015; Murtagh, Vadhan 2016 for unequal budgets):
 
     delta(E) = 1 - prod (1 - d_i) (1 - D(E)),    D(E) = sum over subsets S of  P[S] max(0, 1 - exp(E - L(S))),
 
@@ -38,7 +38,7 @@ def basic(epsilons: Any, deltas: Any, times: Sequence[int]) -> tuple[Float[Array
     """(sum of m e, sum of m d): basic composition (BNS, Theorem 2.4).
 
     Args:
-      epsilons, deltas: of each group, shape (groups,).
+      epsilons, deltas: one for each group, shape (groups,).
       times: how many mechanisms each group has.
 
     >>> [float(total) for total in basic([0.25, 0.5], [0.0, 0.125], times=(2, 1))]
@@ -53,12 +53,12 @@ def total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[int]) 
     """delta(E) of the optimal composition; see the module. `log_total_delta` is differentiable where this underflows.
 
     Args:
-      epsilons, deltas: of each group, shape (groups,); epsilons >= 0, deltas in [0, 1).
+      epsilons, deltas: one for each group, shape (groups,); epsilons >= 0, deltas in [0, 1).
       epsilon: E >= 0.
       times: how many mechanisms each group has; at most 65,536 terms, the product of times + 1.
 
     Raises:
-      TypeError, ValueError: known numbers out of range, times that are no counts, one for each group, or too many terms.
+      TypeError, ValueError: known numbers out of range, times that are not one count for each group, or too many terms.
 
     >>> round(float(total_delta([0.5], [0.0], 0.5, times=(2,))), 4)  # (e^1 - e^0.5) / (1 + e^0.5)^2
     0.1525
@@ -70,7 +70,7 @@ def total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[int]) 
 
 
 def log_total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[int]) -> Float[Array, ""]:
-    """ln of `total_delta`, a sum of positive terms: right however small, and -inf where it is 0.
+    """ln of `total_delta`, a sum of positive terms: accurate however small, and -inf where it is 0.
 
     >>> with jax.enable_x64():
     ...     round(float(log_total_delta([1.0], [1e-300], 1.0, times=(1,))), 3)
@@ -81,8 +81,8 @@ def log_total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[in
     own, excess = _own(deltas, counts), _log_excess(epsilons, epsilon, counts)
     some = own > 0
     log_own = jnp.log(jnp.where(some, own, 1.0))
-    # At own = 0 no logarithm of it has the derivative 1/D - 1 of ln(own + (1 - own) D), which may be infinite where D = 0.
-    most = math.log(jnp.finfo(excess.dtype).max) - 1  # rounded, its exponential is a number still
+    # At own = 0, ln(own) cannot supply the derivative 1/D - 1 of ln(own + (1 - own) D), which may be infinite where D = 0.
+    most = math.log(jnp.finfo(excess.dtype).max) - 1  # even after rounding, its exponential is finite
     pure = excess + jnp.log1p(jnp.where(some, 0.0, own) * jnp.expm1(jnp.minimum(-excess, most)))
     return jnp.where(some, logspace.logaddexp(log_own, jnp.log1p(-own) + excess), pure)
 
@@ -96,7 +96,7 @@ def calibrated(ratios: Any, deltas: Any, epsilon: Any, delta: Any, times: Sequen
 
     Args:
       ratios: r_g > 0, shape (groups,); only their proportions matter.
-      deltas: d_g, shape (groups,). 1 - prod (1 - d) must be below D: what is left of D pays for the composition.
+      deltas: d_g, shape (groups,). 1 - prod (1 - d) must be below D: the rest of D pays for the composition.
       epsilon, delta: E > 0, and D in (0, 1).
       times: how many mechanisms each group has.
 
@@ -131,7 +131,7 @@ def _solved(shares: Array, epsilon: Array, log_target: Array, counts: tuple[int,
     def missing(log_u: Array) -> Array:
         return _log_excess_above(shares, epsilon, jnp.exp(log_u), counts) - log_target
 
-    # A single mechanism at (x, 0) has D(E) >= target for x = ln((target + e^E) / (1 - target)): the largest share must not pass it.
+    # A single mechanism at (x, 0) has D(E) >= target for x = ln((target + e^E) / (1 - target)): the largest share must not exceed it.
     most = jnp.logaddexp(log_target, epsilon) - jnp.log1p(-jnp.exp(log_target))
     factor = most / (epsilon * jnp.max(shares))
     top = jnp.log(jnp.log(jnp.maximum(factor, 1.0)) + 1.0)
@@ -151,7 +151,7 @@ def _solved(shares: Array, epsilon: Array, log_target: Array, counts: tuple[int,
 
 
 def _numbers(name: str, values: Any, **bounds: float) -> Array:
-    """An array of them; those that are known keep the bounds, and are nothing that floats take for NaN, 0 or infinity."""
+    """The values as an array; known ones must keep the bounds, and must not become NaN, 0 or infinity in the default float."""
     for part in jax.tree.leaves(values):
         if not arguments.is_traced(part):
             for one in np.ravel(arguments.array(name, part)).tolist():
@@ -177,13 +177,13 @@ def _groups(
 
 
 def counts_of(times: Sequence[int]) -> tuple[int, ...]:
-    """How many mechanisms each group has, as integers; TypeError or ValueError for what are no counts."""
+    """How many mechanisms each group has, as integers; TypeError or ValueError if these are not counts."""
     given = map(arguments.plain, arguments.several("times", times))
     return tuple(arguments.integer(f"times[{i}]", many, at_least=1) for i, many in enumerate(given))
 
 
 def _total(name: str, value: Any, **bounds: float) -> Array:
-    """A single number, likewise: of several, each term of a sum would take another."""
+    """A single number, checked likewise: given several, each term of a sum would take a different one."""
     number = _numbers(name, value, **bounds)
     if number.shape != ():
         raise ValueError(f"{name} must be a single number (jax.vmap takes arrays), got shape {number.shape}")
@@ -198,21 +198,23 @@ def _own(deltas: Array, counts: tuple[int, ...]) -> Array:
 
 @functools.cache
 def _terms(counts: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """How many of each group are in S, for every term, and ln of the number of such S."""
+    """For every term, how many of each group are in S, and ln of the number of such S."""
     inside = np.array(list(itertools.product(*(range(many + 1) for many in counts))))
     choices = sum(np.array(_log_combs(many))[inside[:, group]] for group, many in enumerate(counts))
     return inside, np.asarray(choices)
 
 
 def _log_combs(many: int) -> list[float]:
-    """ln of the binomial coefficients of `many`, each made from the one before."""
+    """ln of the binomial coefficients of `many`, each computed from the one before."""
     combs = [1]
     for taken in range(many):
         combs.append(combs[-1] * (many - taken) // (taken + 1))
     return list(map(math.log, combs))
 
 
-@functools.partial(jax.jit, static_argnames="counts")  # one program outside of others, not one for each operation
+@functools.partial(
+    jax.jit, static_argnames="counts"
+)  # called outside other programs, it is one program, not one for each operation
 def _log_excess(epsilons: Array, epsilon: Array, counts: tuple[int, ...]) -> Array:
     """ln D(E)."""
     inside, _ = _terms(counts)
@@ -222,7 +224,7 @@ def _log_excess(epsilons: Array, epsilon: Array, counts: tuple[int, ...]) -> Arr
 
 @functools.partial(jax.jit, static_argnames="counts")
 def _log_excess_above(shares: Array, epsilon: Array, u: Array, counts: tuple[int, ...]) -> Array:
-    """ln D(E) of the epsilons E exp(u) shares, whose sum passes E by E (exp(u) - 1): written so that u may be far below rounding."""
+    """ln D(E) of the epsilons E exp(u) shares, whose sum exceeds E by E (exp(u) - 1): written so that u may be far below rounding."""
     inside, _ = _terms(counts)
     epsilons = epsilon * jnp.exp(u) * shares
     outside = jnp.asarray(np.array(counts) - inside, epsilons.dtype)

@@ -1,4 +1,4 @@
-"""Gradients through private algorithms: the exact one, score functions, and straight-through.
+"""Gradients through private algorithms: the exact gradient, score functions, and straight-through.
 
 | function | needs | its gradient |
 |---|---|---|
@@ -8,7 +8,7 @@
 
 A soft mechanism itself (`dpjax.relaxations.soft`) gives the exact gradient of another objective, that of its temperature.
 
-None of these gradients is private, not even those of a private value: they are worked out from the data.
+None of these gradients is private, not even those of a private value: they are computed from the data.
 """
 
 import math
@@ -30,15 +30,15 @@ BASELINES = ("none", "leave_one_out")
 
 
 def expectation(algorithm: Algorithm, data: Any, losses: Float[Array, "outcomes"]) -> Float[Array, ""]:
-    """E[loss of the output] = sum_h P[h] loss_h, by the exact law: its derivatives are the reference of all estimators.
+    """E[loss of the output] = sum_h P[h] loss_h, by the exact law: its derivatives are the reference for all estimators.
 
     Args:
       algorithm: one that has a `pmf`.
-      data: as it takes them.
-      losses: of every output, then of ⊥.
+      data: as the algorithm takes them.
+      losses: the loss of every output, then of ⊥.
 
     Raises:
-      TypeError: no algorithm of dpjax. ValueError: another number of losses than outcomes, outputs too many for a list.
+      TypeError: not an algorithm of dpjax. ValueError: not one loss for each outcome, or too many outputs to be listed.
 
     >>> from dpjax.mechanisms import exponential
     >>> choose = exponential.mechanism(epsilon=2.0)
@@ -56,7 +56,7 @@ def expectation(algorithm: Algorithm, data: Any, losses: Float[Array, "outcomes"
 
 
 def log_prob(algorithm: Algorithm, data: Any, outcome: Outcome) -> Float[Array, ""]:
-    """ln P of what a run ended with: of its output, or of ⊥; of a `Noise`, the density.
+    """ln P of the outcome of a run: of its output, or of ⊥; for a `Noise`, ln of the density.
 
     Differentiable in the floats of the algorithm, and in the data where its law is.
 
@@ -72,7 +72,7 @@ def log_prob(algorithm: Algorithm, data: Any, outcome: Outcome) -> Float[Array, 
     everything = (0, algorithm.outputs(algorithm.fit(data))) if isinstance(algorithm, Chooser) else algorithm.anything()
     released = outcome.status == Status.OK
     bottom = algorithm.probability(data, everything)[1]
-    # Harmless numbers on the side that did not happen: its probability may be 0.
+    # Harmless numbers for the case that did not occur: its probability may be 0.
     return jnp.where(released, jnp.where(released, output, 0.0), jnp.log(jnp.where(released, 1.0, bottom)))
 
 
@@ -87,30 +87,30 @@ def score_function(
 ) -> Float[Array, ""]:
     """The mean loss of some runs, whose gradient is the score-function estimate of d E[loss] (REINFORCE; Williams 1992).
 
-    With outputs h_i ~ P and a baseline b, the gradient is that of mean_i [loss_i + sg(loss_i - b_i) ln P(h_i)], sg stopping derivatives.
+    With outputs h_i ~ P and a baseline b, the gradient is that of mean_i [loss_i + sg(loss_i - b_i) ln P(h_i)], where sg stops derivatives.
     As E[grad ln P] = 0, it is unbiased for every b_i that does not depend on h_i,
 
         grad E[loss] = E[grad loss] + E[(loss - b) grad ln P],
 
-    wherever P is differentiable at fixed outputs, so for real scores and the floats of an algorithm. It does not hold for densities
-    with jumps that move with the data (a threshold among real features): the jumps' own share is missing there.
+    wherever P is differentiable at fixed outputs, which covers real scores and the floats of an algorithm. It does not hold for densities
+    with jumps that move with the data (a threshold among real features): the contribution of the jumps is missing there.
 
     Args:
       key: a PRNG key.
       algorithm: one of dpjax that has `log_prob`.
-      data: as it takes them.
-      loss: outcome -> a number; it sees ⊥, too, and may be differentiable in numbers of its own.
-      draws: how many runs.
+      data: as the algorithm takes them.
+      loss: outcome -> a number; it is called for ⊥, too, and may be differentiable in parameters of its own.
+      draws: number of runs.
       baseline: "none"; "leave_one_out", the mean loss of the other runs (two or more draws); or a number that does not depend on the
         draws, such as `expectation`, the exact mean. Its derivative is not used.
 
     Returns:
       The mean loss; `jax.grad` of it is the estimate.
 
-    Formal guarantees: none: losses and the gradient are worked out from the data.
+    Formal guarantees: none: losses and the gradient are computed from the data.
 
     Raises:
-      TypeError, ValueError: no algorithm of dpjax, no function, draws below 1 (2 for "leave_one_out"), an unknown baseline.
+      TypeError, ValueError: not an algorithm of dpjax, not a function, draws below 1 (2 for "leave_one_out"), or an unknown baseline.
 
     >>> from dpjax.mechanisms import exponential
     >>> choose, scores = exponential.mechanism(epsilon=2.0), jnp.array([1.0, 1.0])
@@ -144,19 +144,19 @@ def _baselines(baseline: Any, losses: Float[Array, "draws"]) -> Array:
 
 
 def straight_through(mechanism: Soft, key: Array, *data: Any, **given: Any) -> Any:
-    """Forward the private draw at temperature 0, backward the derivative of the soft one (Bengio, Léonard, Courville 2013).
+    """Forward, the private draw at temperature 0; backward, the derivative of the soft one (Bengio, Léonard, Courville 2013).
 
-    The value is that of mechanism.exact() to the bit: soft - soft is added, whose derivative remains.
+    The value is that of mechanism.exact() to the bit: soft - soft is added, of which only the derivative remains.
 
     Args:
       mechanism: one of `dpjax.relaxations.soft`.
-      key: a PRNG key; both draws have its noise.
+      key: a PRNG key; both draws use its noise.
       data, given: as the mechanism takes them.
 
     Formal guarantees: the value keeps the guarantee of `mechanism.exact()`; the derivative has none.
 
     Raises:
-      TypeError: no soft mechanism.
+      TypeError: not a soft mechanism.
 
     >>> from dpjax.relaxations import soft
     >>> choose, scores = soft.concrete(epsilon=8.0, temperature=0.5), jnp.array([4.0, 6.0, 3.0])

@@ -7,17 +7,17 @@ import jax.numpy as jnp
 
 
 def partition(tree: Any) -> tuple[Any, Any]:
-    """(its floating-point leaves, all its others), each with None in the place of the rest.
+    """(the floating-point leaves of a pytree, all its other leaves), each with None in place of the rest.
 
     An algorithm is a pytree whose epsilon, delta and the like are floats; counts, bits and flags are integers and have no derivative.
-    `jax.grad` and optax take the first part as it is. It moves every float, so an algorithm whose guarantee is computed from its numbers
-    promises something else after a step; `dpjax.relaxations.budgets` moves them so that the total stays what it was.
+    `jax.grad` and optax take the first part as it is. A step moves every float, so an algorithm whose guarantee is computed from its
+    numbers promises something else afterwards; `dpjax.relaxations.budgets` moves them so that the total stays what it was.
 
     Args:
       tree: an algorithm, or any pytree.
 
     Returns:
-      Two pytrees of the same structure but for the Nones; `combine` makes the tree again.
+      Two pytrees of the same structure but for the Nones; `combine` rebuilds the tree.
 
     >>> import optax
     >>> from dpjax import Points

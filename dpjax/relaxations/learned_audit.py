@@ -1,10 +1,10 @@
 """An audit of outputs of any shape: a classifier is trained to choose the event, and fresh runs bound epsilon.
 
-`dpjax.verify.audit` searches the event among outcomes it has seen (integers) or intervals of one real number. Where a release is a vector,
-what betrays it may show in no coordinate: in a direction, in a difference of two coordinates, in a square. Here a small network learns the
-logarithm of the likelihood ratio of the two datasets; by Neyman and Pearson its level sets are the best events there are. Its score is one
-real number a run, and `verify.audit.audit_samples` does the rest: the runs that the network was trained on choose the level as well, the
-other half, which nothing has seen, bounds both probabilities by Clopper and Pearson. The bound is valid whatever was learned.
+`dpjax.verify.audit` searches for the event among outcomes it has seen (integers) or intervals of one real number. Where a release is a
+vector, a violation may show in no coordinate, but in a direction, in a difference of two coordinates, or in a square. Here a small network
+learns the logarithm of the likelihood ratio of the two datasets; by Neyman and Pearson its level sets are the best events there are. Its
+score is one real number per run, and `verify.audit.audit_samples` does the rest: the runs on which the network was trained choose the level
+as well, and the other half, so far unused, bounds both probabilities by Clopper and Pearson. The bound is valid whatever was learned.
 """
 
 import functools
@@ -22,17 +22,17 @@ from dpjax.core import arguments
 from dpjax.verify.audit import Audit, audit_samples, runs
 
 HIDDEN = 32
-BATCH = 512  # runs a step
-_FLOOR = 1e-6  # of a variance, relative to the largest one: below, float32 has no digits
-_LARGEST = 1e15  # outputs are held within it
+BATCH = 512  # runs per step
+_FLOOR = 1e-6  # least variance, relative to the largest one: below it, float32 has no digits
+_LARGEST = 1e15  # outputs are clipped to this size
 
 
 class Classifier(NamedTuple):
     """A score of outputs: whitening, then a linear function plus a network with one hidden layer.
 
     Attributes:
-      centre: of the features. whiten: to uncorrelated features of variance 1 within a dataset.
-      linear: weights of the whitened features. inner, bias, outer: of the network.
+      centre: centre of the features. whiten: matrix that makes features uncorrelated, of variance 1 within a dataset.
+      linear: weights of the whitened features. inner, bias, outer: weights of the network.
     """
 
     centre: Float[Array, "d"]
@@ -44,14 +44,14 @@ class Classifier(NamedTuple):
 
 
 def features(outcomes: Any, training: Any = slice(None)) -> np.ndarray:
-    """Outcomes as rows of float64: every leaf flattened, side by side; a number that is not finite becomes 0 with a flag beside it.
+    """Outcomes as rows of float64: all leaves, flattened, side by side; a number that is not finite becomes 0 with a flag beside it.
 
     Args:
       outcomes: a pytree of arrays with one leading axis over the runs.
-      training: the runs by which it is decided which numbers get a flag: fresh runs must not decide what is looked at.
+      training: the runs that decide which numbers get a flag: fresh runs must not decide what is examined.
 
     Raises:
-      TypeError: leaves that are not numbers. ValueError: none, or of different lengths.
+      TypeError: leaves that are not numbers. ValueError: no leaves, or leaves of different lengths.
 
     >>> features({"a": np.array([[1.0, 2.0]]), "b": np.array([np.inf])}).tolist()
     [[1.0, 2.0, 0.0, 1.0]]
@@ -78,12 +78,12 @@ def train(
     steps: int = 300,
     learning_rate: float = 0.01,
 ) -> Classifier:
-    """A classifier of which dataset a run was on, by Adam on the logistic loss; pure JAX, so that many may be trained at once.
+    """A classifier that tells which dataset a run was on, by Adam on the logistic loss; pure JAX, so that many may be trained at once.
 
     Args:
-      key: of the first weights and the batches.
+      key: PRNG key for the initial weights and the batches.
       x: features. second: whether a run was on the second dataset.
-      steps: of `BATCH` runs each. learning_rate: the first; it falls to 0 as a cosine.
+      steps: number of steps, of `BATCH` runs each. learning_rate: its initial value; it falls to 0 as a cosine.
 
     Returns:
       Classifier; `score` is near ln(P_S'[x] / P_S[x]).
@@ -126,7 +126,7 @@ def train(
 
 
 def _whitening(within: Float[Array, "runs d"]) -> Float[Array, "d d"]:
-    """W with W^T C W = 1 for the covariance C of these rows, directions that hardly vary held at a floor."""
+    """W with W^T C W = 1 for the covariance C of these rows; the variance of directions that hardly vary is raised to a floor."""
     scale = jnp.sqrt(jnp.mean(within**2, axis=0))
     scale = jnp.where(scale > 0, scale, 1.0)
     unit = within / scale[None]
@@ -167,17 +167,17 @@ def audit_outcomes(
     """Audits outcomes already drawn, from the first dataset and from its neighbour, by a learned score.
 
     Args:
-      key: of the training.
+      key: PRNG key for the training.
       first: outcomes on S, a pytree of arrays with one leading axis over the runs.
-      second: outcomes on S', as many, of the same shapes.
+      second: outcomes on S', as many, and of the same shapes.
       delta, level, epsilon: as for `dpjax.verify.audit.audit_samples`.
-      steps, learning_rate: of the training; see `train`.
+      steps, learning_rate: for the training; see `train`.
 
     Returns:
-      Audit; its event is rows (low, high) of scores.
+      Audit; its event is given as rows (low, high) of scores.
 
     Raises:
-      TypeError: a key that is none, or outcomes that are not numbers.
+      TypeError: not a key, or outcomes that are not numbers.
       ValueError: parameters out of range, unequal shapes, or fewer than 4 outcomes a side.
 
     >>> noise = np.random.default_rng(0).normal(size=(2, 4000, 1)).repeat(2, axis=2)  # one noise for both coordinates
@@ -217,15 +217,15 @@ def audit(
     learning_rate: float = 0.01,
     batch_size: int = 4096,
 ) -> Audit:
-    """Runs `mechanism(key, dataset) -> outcome` on both datasets and audits what comes out by a learned score.
+    """Runs `mechanism(key, dataset) -> outcome` on both datasets and audits the outcomes by a learned score.
 
     Args:
       key: a PRNG key.
       mechanism: pure JAX, one run; its outcome is any pytree of arrays of numbers.
       pair: two neighbouring datasets, pytrees of arrays of equal shapes.
-      trials: runs on each dataset; half of them train.
+      trials: runs on each dataset; half of them are used for training.
       delta, level, epsilon: as for `dpjax.verify.audit.audit`.
-      steps, learning_rate: of the training; see `train`.
+      steps, learning_rate: for the training; see `train`.
       batch_size: how many runs are computed at once.
 
     Returns:

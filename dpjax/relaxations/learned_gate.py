@@ -1,7 +1,7 @@
-"""A_dist with a learned gate: how often to release the best candidate, given by how much it leads.
+"""A_dist with a learned gate: how often to release the best candidate, given its lead over the second.
 
 A_dist (`dpjax.mechanisms.stability`) keeps the best candidate if gap + Laplace noise reaches a threshold. Any rule "keep with probability
-p(gap)" that rises with the gap is such a test, with another noise: P[noise >= threshold - gap]. Let the gap move by at most s between
+p(gap)" that rises with the gap is such a test, with different noise: P[noise >= threshold - gap]. Let the gap move by at most s between
 neighbours (2 for integer scores of sensitivity 1; 1 for counts under add/remove), and let p depend on c = ceil(gap / s), p_0 = 0. A rule
 that rises is (epsilon, delta)-private if
 
@@ -13,7 +13,7 @@ delta; p + max(0, (1 - p) - e^epsilon (1 - p')) <= delta follows from p, p' <= d
 
 Every point of the parametrisation is private: p_c = p_(c-1) + sigmoid(v_c) (r(p_(c-1)) - p_(c-1)) with the largest step that is allowed,
 r(x) = min(e^epsilon x + delta, 1 - e^-epsilon (1 - x - delta), 1). At sigmoid = 1 it is the coin of optimal partition selection
-(`dpjax.mechanisms.partition_selection`), on c, and no rule of these conditions keeps more often, since r rises. The descent meets it.
+(`dpjax.mechanisms.partition_selection`), on c, and no rule under these conditions keeps more often, since r rises. The descent reaches it.
 """
 
 import functools
@@ -35,17 +35,17 @@ from dpjax.mechanisms.stability import leader
 
 SMALLEST_DELTA = 1e-6  # probabilities near 1 have 16 digits
 LARGEST_EPSILON = 10.0
-_MARGIN = 2.0**-20  # what the descent leaves of epsilon and delta for roundings
+_MARGIN = 2.0**-20  # the part of epsilon and delta that the descent leaves for roundings
 
 
 @frozen
 class Gate(Chooser):
-    """The best candidate, kept with a probability that its lead decides; see `learn`.
+    """The best candidate, kept with a probability that depends on its lead; see `learn`.
 
     Attributes:
       keep: p_1, ..., p_C; p_c = p_C beyond. Rising, in [0, 1].
-      drop: 1 - p_1, ..., 1 - p_C. Near p = 1 float32 holds them only if they are not differences, and e^epsilon of them is privacy.
-      epsilon: at which `guarantee` states delta.
+      drop: 1 - p_1, ..., 1 - p_C. Privacy compares them times e^epsilon, and near p = 1 float32 holds them only if they are no differences.
+      epsilon: the epsilon at which `guarantee` states delta.
       sensitivity: s, how far the gap moves: 1 for counts under ADD_OR_REMOVE_ONE, 2 under REPLACE_ONE. Scores are integers.
     """
 
@@ -104,7 +104,7 @@ def _log(p: Array) -> Array:
 
 
 def keeps(steps: Float[Array, "c"], *, epsilon: Number, delta: Number) -> tuple[Float[Array, "c"], Float[Array, "c"]]:
-    """(p_1, ..., p_C, and 1 - p_c) at a point v of the parametrisation: private wherever it is, and differentiable almost everywhere.
+    """(p_1, ..., p_C, and all 1 - p_c) at a point v of the parametrisation: private at every v, and differentiable almost everywhere.
 
     A v above 30 counts as 30, so that 1 - p has a logarithm, unless dozens of steps are as steep as they may be.
 
@@ -133,12 +133,12 @@ def learn(*, gap: int, epsilon: Number, delta: float, sensitivity: int = 2, step
       delta: in [1e-6, 1).
       sensitivity: how far the gap moves between neighbours: 2 under REPLACE_ONE, for integer scores of sensitivity 1; 1 for counts under
         ADD_OR_REMOVE_ONE.
-      steps: of the descent.
+      steps: number of steps of the descent.
 
     Returns:
       Gate.
 
-    Formal guarantees: (epsilon, delta), as `Gate.guarantee` computes from the released probabilities. Coins are right down to 1e-7 in
+    Formal guarantees: (epsilon, delta), as `Gate.guarantee` computes from the released probabilities. Coins are accurate down to 1e-7 in
     float32. Not promised: protection from floating-point side channels, or a cryptographic generator.
 
     Raises:
@@ -154,7 +154,7 @@ def learn(*, gap: int, epsilon: Number, delta: float, sensitivity: int = 2, step
     delta = arguments.known("delta", delta, at_least=SMALLEST_DELTA, below=1.0)
     steps = arguments.size("steps", steps)
     inner, inner_delta = epsilon * (1 - _MARGIN), delta * (1 - _MARGIN)
-    # From where the coin of partition selection is sure nothing is to be gained, and 1 - p soon is no float.
+    # Where the coin of partition selection is certain nothing more can be gained, and beyond it floats soon cannot hold 1 - p.
     count = min(-(-gap // sensitivity), saturation(inner, inner_delta))
     with jax.enable_x64(True):
         given = jnp.asarray(inner), jnp.asarray(inner_delta)

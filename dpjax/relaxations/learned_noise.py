@@ -1,17 +1,18 @@
-"""Noise for an integer, learned by gradient steps under (epsilon, delta), and certified when it is done.
+"""Noise for an integer, learned by gradient steps under (epsilon, delta), and certified afterwards.
 
-The best noise solves a linear programme (`dpjax.bounds.noise`); here it is found by ascent through a parametrisation of which **every
+The best noise solves a linear programme (`dpjax.bounds.noise`); here it is found by ascent through a parametrisation in which **every
 point is private**, so that nothing has to be projected. Laws are even, on the integers, and described as in `dpjax.bounds.noise`: by
-0, ..., R, with tails P(x + D) = e^-epsilon P(x). A point is a vector v on 0, ..., R and two vectors w, w' on 0, ..., R - D:
+their values at 0, ..., R, with tails P(x + D) = e^-epsilon P(x). A point is a vector v on 0, ..., R and two vectors w, w' on
+0, ..., R - D:
 
 - *A pure part* Q(x) ~ exp(min_y v(y) + epsilon ceil(|x - y| / D)), the minimum over -R <= y <= R. Each of its terms moves by at most
-  epsilon when x moves by at most D, and so does the minimum: Q is epsilon-private for every v. If v is so already, Q ~ exp(v) (the
-  minimum is at y = x): every pure law of the description is reached. This is McShane's extension of a Lipschitz function. For the sake
-  of the tail, Q must not increase on the last D of 0, ..., R: P(x + D - s) = e^-epsilon P(x - s) >= e^-epsilon P(x). There each value
-  becomes the least of those before it, which keeps differences within a distance of D as small.
+  epsilon when x moves by at most D, and so does the minimum: Q is epsilon-private for every v. If exp(v) is epsilon-private already,
+  Q ~ exp(v) (the minimum is at y = x): every pure law of the description is reached. This is McShane's extension of a Lipschitz function.
+  For the sake of the tail, Q must not increase on the last D of 0, ..., R: P(x + D - s) = e^-epsilon P(x - s) >= e^-epsilon P(x). There
+  each value is replaced by the least of those up to it, which keeps differences within a distance of D as small.
 - *A free part* F = sum_m pi_m U_m + sum_m pi'_m V_m with (pi, pi') the softmax of (w, w'), U_m uniform on -m, ..., m and V_m on {-m, m}.
-  The V_m alone give every even law on |x| <= R - D; the U_m are there because they make descent easy (every unimodal law is a mixture of
-  them). H(F) = max_s H_s(F).
+  The V_m alone give every even law on |x| <= R - D; the U_m are included because they make descent easy (every unimodal law is a mixture
+  of them). H(F) = max_s H_s(F).
 - *The law* P = c Q + (1 - c) F, c = max(0, 1 - delta / H(F)): H is convex and H(Q) = 0, so H(P) <= (1 - c) H(F) <= delta. A law of finite
   support that is private already is its own F, with c = 0, so nothing is lost. At delta = 0, c = 1.
 
@@ -37,8 +38,8 @@ from dpjax.mechanisms.base import Between, Noise, Number, difference
 from dpjax.mechanisms.one_sided_geometric import SMALLEST_RATE, one_sided_geometric
 
 IMPOSSIBLE = -1e5  # ln of a weight that stands for 0, and is 0 wherever it is exponentiated
-LARGEST_REACH = 256  # of `learn`, unless asked for more
-_MARGIN = 2.0**-20  # what is left of epsilon and delta for the certificate's roundings
+LARGEST_REACH = 256  # of `learn`, unless more is requested
+_MARGIN = 2.0**-20  # the part of epsilon and delta left for the certificate's roundings
 _ROUNDING = 1.0 + 2.0**-40  # sums of at most 2^10 shifts of 2^12 positive terms, each good to a few units of 2^-53
 _FAR = 2.0**33  # beyond every difference of two int32
 
@@ -49,17 +50,17 @@ _FAR = 2.0**33  # beyond every difference of two int32
 class IntegerNoise(Noise):
     """An integer plus noise of any even law with geometric tails; see `learn` and `mechanism`, which make it.
 
-    P[noise = x] is proportional to exp(log_weights[|x|]) for |x| <= R, and the last D weights go on as P(x + D) = e^-rate P(x).
+    P[noise = x] is proportional to exp(log_weights[|x|]) for |x| <= R, and the last D weights continue as P(x + D) = e^-rate P(x).
 
-    Formal guarantees: `guarantee`, computed from these numbers. Draws are right to a relative 1e-4 in float32, probabilities down to
+    Formal guarantees: `guarantee`, computed from these numbers. Draws are accurate to a relative 1e-4 in float32, probabilities down to
     5e-20. Not promised: protection from floating-point side channels, or a cryptographic generator.
 
     Attributes:
       log_weights: ln of the weights of 0, ..., R; need not be normalised.
-      rate: of the tails.
-      epsilon: at which `guarantee` states delta.
+      rate: rate of the tails.
+      epsilon: the epsilon at which `guarantee` states delta.
       sensitivity: D, the most that the integer changes between neighbours.
-      relation: which neighbours.
+      relation: relation that defines neighbours.
     """
 
     whole: ClassVar[bool] = True
@@ -86,7 +87,7 @@ class IntegerNoise(Noise):
         return value
 
     def _log_law(self) -> tuple[Float[Array, "classes"], Float[Array, ""]]:
-        """(ln P of -R, ..., R, then of each tail's D beginnings upwards and downwards as wholes, rate)."""
+        """(ln P of -R, ..., R, then of the D progressions with step D that form each tail, upper and lower, each as a whole; rate)."""
         weights, rate = jnp.asarray(self.log_weights, float), jnp.asarray(self.rate, float)
         both = weights[np.abs(np.arange(-self._reach, self._reach + 1))]
         later = weights[-self.sensitivity :] - rate - logspace.log1mexp(-rate)  # sum over j >= 1 of e^(-rate j)
@@ -136,14 +137,14 @@ class IntegerNoise(Noise):
         return body + tail(low, high) + tail(1.0 - high, 1.0 - low)
 
     def delta_at(self, epsilon: float) -> float:
-        """The least delta for which this is (epsilon, delta)-private, rounded up: the hockey-stick over all shifts 1, ..., D.
+        """The least delta for which this is (epsilon, delta)-private, rounded up: the largest hockey-stick over all shifts 1, ..., D.
 
-        The law is even, so both directions of a shift have one hockey-stick. Its terms are P(x) (1 - e^-g), g = ln P(x) - epsilon -
+        The law is even, so both directions of a shift have the same hockey-stick. Its terms are P(x) (1 - e^-g), g = ln P(x) - epsilon -
         ln P(x + s), where g > 0; g is rounded up by more than its roundings can have lost, so that delta = 0 is returned only if
         every ratio is at most e^epsilon.
 
         Raises:
-          TypeError, ValueError: epsilon that is no finite number >= 0.
+          TypeError, ValueError: epsilon that is not a finite number >= 0.
         """
         epsilon = arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
         description = bound.Tails(self.sensitivity, self._reach, arguments.known("rate", self.rate))
@@ -179,7 +180,7 @@ class IntegerNoise(Noise):
         return bound.coefficients(loss, description)
 
     def expected_loss(self, loss: bound.Loss) -> float:
-        """The mean of a loss of the noise, in float64 on the host.
+        """The mean loss of the noise, in float64 on the host.
 
         Args:
           loss: "absolute", "square", "zero_one", or an even function of integers.
@@ -203,12 +204,12 @@ def mechanism(
 
     Args:
       log_weights: ln of the weights of 0, ..., R, finite, R at least twice the sensitivity; the law is even.
-      epsilon: at least 2^-25 times the sensitivity, or int32 could not hold the noise; at most 50.
+      epsilon: at least 2^-25 times the sensitivity, as int32 could not hold the noise otherwise; at most 50.
       delta: in [0, 1).
       sensitivity: D, the most that the integer changes between neighbours.
-      rate: of the tails, P(x + D) = e^-rate P(x), in the range of epsilon. If absent, epsilon less a part of 2^-20, which is left
-        for roundings: those of the tails alone would take more than epsilon.
-      relation: the one for which `sensitivity` holds.
+      rate: rate of the tails, P(x + D) = e^-rate P(x), in the range of epsilon. If absent, epsilon less a relative 2^-20, which is left
+        for roundings: otherwise those of the tails alone would take more than epsilon.
+      relation: the relation of neighbours for which `sensitivity` holds.
 
     Raises:
       TypeError, ValueError: an argument out of range, or weights that are not (epsilon, delta)-private.
@@ -264,7 +265,7 @@ class Parts(NamedTuple):
     """A law of the parametrisation.
 
     Attributes:
-      pure: ln Q. free: F. share: c, of the pure part.
+      pure: ln Q. free: F. share: c, the share of the pure part.
     """
 
     pure: Float[Array, "r"]
@@ -277,7 +278,7 @@ class Parts(NamedTuple):
 
 
 def parts(parameters: Parameters, *, epsilon: Number, delta: Number, sensitivity: int) -> Parts:
-    """The law of a point: (epsilon, delta)-private wherever the point is, and differentiable almost everywhere.
+    """The law of a point: (epsilon, delta)-private at every point, and differentiable almost everywhere.
 
     Args:
       parameters: v of shape (R + 1,), w and w' of shape (R - D + 1,), R >= 2 D.
@@ -285,7 +286,7 @@ def parts(parameters: Parameters, *, epsilon: Number, delta: Number, sensitivity
       delta: in [0, 1); may be traced.
       sensitivity: D.
 
-    Formal guarantees: (epsilon, delta) in real numbers for shifts up to D. Sums are rounded, so that a release is certified by `mechanism`.
+    Formal guarantees: (epsilon, delta) in real numbers for shifts up to D. Sums are rounded, so a release must be certified by `mechanism`.
 
     >>> point = Parameters(jnp.zeros(5), jnp.zeros(3), jnp.zeros(3))
     >>> float(parts(point, epsilon=1.0, delta=0.0, sensitivity=2).share)
@@ -318,7 +319,7 @@ def _free(parameters: Parameters, sensitivity: int) -> Float[Array, "r"]:
 
 
 def _hockey_stick(law: Float[Array, "r"], description: bound.Tails) -> Float[Array, ""]:
-    """max_s H_s of a law that ends before R - D, differentiable, at an epsilon that is the tails' rate."""
+    """max_s H_s of a law that is 0 beyond R - D, differentiable; its epsilon is the tails' rate."""
     everywhere = jnp.pad(law, (0, 2 * description.sensitivity))
     x = description.places
     here = everywhere[np.abs(x)]
@@ -342,24 +343,24 @@ def learn(
 ) -> IntegerNoise:
     """Noise of least mean loss under (epsilon, delta), by Adam on the parametrisation of this module.
 
-    The best point met is kept: in most settings it is within 1 % of the optimum (`dpjax.bounds.noise.least_noise`); the farthest seen is
-    4.3 % (x^2, epsilon 0.4, delta 0.3, D = 2, where 100,000 steps arrive). It starts from discrete Laplace noise, cut off as soon as
-    delta allows.
+    The best point met is kept: in most settings it is within 1 % of the optimum (`dpjax.bounds.noise.least_noise`); the largest gap seen is
+    4.3 % (x^2, epsilon 0.4, delta 0.3, D = 2, where 100,000 steps close it). The descent starts from discrete Laplace noise, cut off as
+    soon as delta allows.
 
     Args:
       epsilon: from 2^-24 times the sensitivity to 50.
       delta: in [0, 1).
       sensitivity: D, the most that the integer changes between neighbours.
       loss: "absolute", "square", "zero_one", or an even function of integers (NumPy arrays) with values >= 0.
-      relation: the one for which `sensitivity` holds.
+      relation: the relation of neighbours for which `sensitivity` holds.
       reach: R, the last integer with a weight of its own; by default far enough to cut the noise off, but at most 256.
-      steps: of the descent.
-      learning_rate: its first; it falls to 0 as a cosine.
+      steps: number of steps of the descent.
+      learning_rate: its initial value; it falls to 0 as a cosine.
 
     Returns:
       IntegerNoise, certified.
 
-    Formal guarantees: (epsilon, delta) under `relation`, as `guarantee` computes from the released weights; never by trust in the descent.
+    Formal guarantees: (epsilon, delta) under `relation`, as `guarantee` computes from the released weights; the descent is never trusted.
 
     Raises:
       TypeError, ValueError: an argument out of range.
@@ -376,7 +377,7 @@ def learn(
     steps = arguments.size("steps", steps)
     learning_rate = arguments.known("learning_rate", learning_rate, above=0.0, below=math.inf)
     arguments.choice("relation", relation, RELATIONS)
-    # Of both a millionth is left to the certificate, which rounds against us.
+    # A millionth of both is left to the certificate, which rounds pessimistically.
     inner, inner_delta = epsilon * (1 - _MARGIN), delta * (1 - _MARGIN)
     if reach is None:
         width = cut_off(inner, inner_delta, sensitivity, LARGEST_REACH - sensitivity)
@@ -418,7 +419,7 @@ def cut_off(epsilon: float, delta: float, sensitivity: int, limit: int) -> int |
 
 
 def _start(description: bound.Tails, delta: float) -> Parameters:
-    """Discrete Laplace noise, as it is and cut off."""
+    """The starting point: discrete Laplace noise, as it is and cut off."""
     x = np.arange(description.reach + 1)
     laplace = -description.rate / description.sensitivity * x
     most = description.reach - description.sensitivity
@@ -426,7 +427,7 @@ def _start(description: bound.Tails, delta: float) -> Parameters:
     cut = np.where(x[: most + 2] <= (most if width is None else width), np.exp(laplace[: most + 2]), 0.0)
     cut[-1] = 0.0
     uniform = (2 * x[: most + 1] + 1) * -np.diff(cut)
-    # A hundredth is shared out, so that no width is out of reach of a gradient; next to nothing to the pairs.
+    # A hundredth is spread over all widths, so that each has a gradient; the pairs get next to nothing.
     uniform = np.log(uniform / uniform.sum() + 0.01 / (most + 1))
     return Parameters(*map(jnp.asarray, (laplace, uniform, np.full(most + 1, -14.0 - math.log(most + 1)))))
 
@@ -435,7 +436,7 @@ def _start(description: bound.Tails, delta: float) -> Parameters:
 def _descend(
     start: Parameters, cost: Array, epsilon: Array, delta: Array, learning_rate: Array, *, sensitivity: int, steps: int
 ) -> Parts:
-    """The best law met."""
+    """The best law met in the descent."""
 
     def objective(parameters: Parameters) -> Array:
         """ln of the mean loss: steps do not depend on its unit."""

@@ -1,35 +1,35 @@
-"""Selection with a learned noise: the candidate whose score plus noise is largest, private for every point of the parametrisation.
+"""Selection with learned noise: the candidate whose score plus noise is largest, private for every point of the parametrisation.
 
-Scores are whole numbers, each of which moves by at most 1 between neighbours, all in any direction. Candidate h wins if q_h + Z_h is
-largest, where the Z_h are independent, Z >= 0 is a whole number with P[Z >= z] = e^-f(z), f(z) = 0 for z <= 0, and ties are broken
+Scores are integers, each of which moves by at most 1 between neighbours, in any direction. Candidate h wins if q_h + Z_h is
+largest, where the Z_h are independent, Z >= 0 is an integer with P[Z >= z] = e^-f(z), f(z) = 0 for z <= 0, and ties are broken
 uniformly. This is epsilon-private if f rises and
 
     f(z + s) <= f(z) + epsilon    for all z,    s = 2.
 
-*Proof.* A uniform U_h in [0, 1) added to each Z_h breaks ties; S(x) = P[Z + U >= x] is e^-f between whole numbers interpolated linearly,
+*Proof.* A uniform U_h in [0, 1) added to each Z_h breaks ties; S(x) = P[Z + U >= x] is e^-f, interpolated linearly between integers,
 so S(x) <= e^epsilon S(x + 2) for all real x. Let M be the greatest q_j + Z_j + U_j of the others. Then P[h wins] = E S(M - q_h).
 On a neighbour, with the same noise of the others, M rises by at most 1 and q_h falls by at most 1, and S falls: P[h wins] is at least
 E S(M - q_h + 2) >= e^-epsilon E S(M - q_h). An event is a set of candidates, whose probabilities add up. If all scores move in one
 direction (counts, under ADD_OR_REMOVE_ONE), then M - q_h moves by at most 1, and s = 1.
 
 With f(z) = epsilon z / 2 it is permute-and-flip (`dpjax.mechanisms.report_noisy_max`). **Steps of two**, f(z) = epsilon ceil(z / 2), are
-the best law of two candidates there is: let the one that is l behind win with probability p_l, then privacy asks for p_0 = 1/2,
-p_1 >= e^-epsilon (1 - p_1) and p_l >= e^-epsilon p_(l-2), and here all of these are equalities. The descent finds them where failures are
-to be rare; where they are frequent anyway it may find softer noise, that gives more to those just behind the best.
+the best law that exists for two candidates: let the one that is l behind win with probability p_l; then privacy requires p_0 = 1/2,
+p_1 >= e^-epsilon (1 - p_1) and p_l >= e^-epsilon p_(l-2), and here all of these are equalities. The descent finds these steps where
+failures must be rare; where failures are frequent anyway it may find softer noise, which favours the candidates just behind the best.
 
 **Why not a learned weight of a score**, P[h] proportional to e^psi(q_h)? Let psi rise by a_u from u to u + 1. A candidate of score u that
 falls by one, beside many of score v that rise by one, has its probability divided by nearly e^(a_u + a_v), and u = v gives
 2 a_u <= epsilon: without a bound on the number of candidates nothing is steeper than the exponential mechanism, and nothing is left to
-be learned. Why no delta? It could cut noise off where it has probability delta, and changes no failure that is much larger.
+be learned. Why no delta? It could cut noise off where that has probability delta, which changes no failure that is much more likely.
 
 **The inner choice of RecConcave** (N = 2) is such a selection, of an exponent j by q(j) = min(L(j) - (1 - alpha) r, r - L(j+1)), where
-L(j) moves by at most 1 (`dpjax.optimizers.quasi_concave.recursion`). With (1 - alpha) r rounded up, q is a whole number. The failure of
-RecConcave is linear in the law of this choice: sum_j P[j] P[failure | j]. `lengths` returns q and P[failure | j] of datasets, and descent
-on the mean cost of the choice is then descent on the exact failure. `quasi_concave.Split(last=...)` runs RecConcave with what was learned.
+L(j) moves by at most 1 (`dpjax.optimizers.quasi_concave.recursion`). With (1 - alpha) r rounded up, q is an integer. The failure of
+RecConcave is linear in the law of this choice: sum_j P[j] P[failure | j]. `lengths` returns q and P[failure | j] for datasets, and descent
+on the mean cost of the choice is then descent on the exact failure. `quasi_concave.Split(last=...)` runs RecConcave with the learned noise.
 
 A point is a vector v: f(z) = f(z-1) + sigmoid(v_z) (f(z-s) + epsilon - f(z-1)), z = 1, ..., R, and f(z + s) = f(z) + epsilon beyond
-R - s. The step that is allowed is never negative, as f(z-1) <= f(z-1-s) + epsilon. `NoisyMax.guarantee` is the greatest of
-f(z + s) - f(z), of the numbers in use: the descent is not trusted.
+R - s. The largest step allowed is never negative, as f(z-1) <= f(z-1-s) + epsilon. `NoisyMax.guarantee` is the greatest
+f(z + s) - f(z) of the numbers in use: the descent is not trusted.
 """
 
 import functools
@@ -55,21 +55,21 @@ from dpjax.mechanisms.base import LARGEST, Candidates, Chooser, Number, largest,
 from dpjax.optimizers.quasi_concave import recursion
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 2.0**-6, 20.0
-_DIGITS = 40.0  # levels of the winner that have a relative e^-40 of each probability left are not looked at
-_MARGIN = 2.0**-20  # what the descent leaves of epsilon for roundings
+_DIGITS = 40.0  # levels of the winner are ignored once only a relative e^-40 of each probability is left
+_MARGIN = 2.0**-20  # the part of epsilon that the descent leaves for roundings
 
 
 @frozen
 class NoisyMax(Chooser):
-    """The candidate whose whole score plus noise is largest; see `learn` and `mechanism`, which make it.
+    """The candidate whose integer score plus noise is largest; see `learn` and `mechanism`, which make it.
 
-    Its plain twin, by the whole joint law of the noise, is in tests/test_learned_selection.py.
+    Its plain twin, computed from the full joint law of the noise, is in tests/test_learned_selection.py.
 
     Attributes:
       fall: f(1), ..., f(R), rising, R >= s; f(z + s) = f(z) + rate beyond R - s.
       rate: > 0.
       shift: s, how much a score and the best of the others move apart between neighbours (static).
-      levels: how many values of the winner's noisy score, from the best score on, the law adds up (static).
+      levels: how many values of the winner's noisy score, from the best score on, the law sums over (static).
     """
 
     fall: Float[Any, "r"]
@@ -93,8 +93,8 @@ class NoisyMax(Chooser):
     def log_pmf(self, scores: Int[Array, "k"], where: Bool[Array, "k"]) -> Float[Array, "k"]:
         """ln P of every candidate; all -inf when none is valid.
 
-        P[h] = sum over x of P[Z = x - q_h] times the integral over the tie-breaker u of prod_{j != h} P[Z_j + U_j <= x - q_j + u]: in u
-        a polynomial of degree k - 1, which ceil(k/2) Gauss-Legendre nodes integrate without error. All terms are positive.
+        P[h] = sum over x of P[Z = x - q_h] times the integral over the tie-breaker u of prod_{j != h} P[Z_j + U_j <= x - q_j + u]. The
+        product is a polynomial in u of degree k - 1, which ceil(k/2) Gauss-Legendre nodes integrate exactly. All terms are positive.
         """
         position, mass = np.polynomial.legendre.leggauss(max(1, (scores.shape[0] + 1) // 2))
         u, log_mass = (jnp.asarray(each, float) for each in ((1 + position) / 2, np.log(mass / 2)))
@@ -124,7 +124,7 @@ class NoisyMax(Chooser):
         return super().sound() & (rate > 0) & (rate < jnp.inf) & jnp.all(jnp.isfinite(fall))
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, 0) with the greatest f(z + s) - f(z) of the numbers in use, rounded up.
+        """(epsilon, 0), where epsilon is the greatest f(z + s) - f(z) of the numbers in use, rounded up.
 
         Raises:
           ValueError: an f that falls.
@@ -133,23 +133,23 @@ class NoisyMax(Chooser):
         first = np.concatenate([np.zeros(s), fall])
         if np.any(np.diff(np.append(first, fall[-s] + rate)) < 0):  # beyond, all repeats itself
             raise ValueError(f"fall must rise, got {self.fall!r} at rate {self.rate!r}")
-        # Differences are fractions: rounded they might pass for less, and with room for that a private f would not pass.
+        # Differences are exact fractions: rounded ones might come out too small, and with a margin for that a private f would be refused.
         exact = list(map(Fraction, first.tolist()))
         epsilon = at_least(max(Fraction(rate), *(late - early for early, late in zip(exact, exact[s:], strict=False))))
         return Guarantee(epsilon, 0.0, ADD_OR_REMOVE_ONE if s == 1 else REPLACE_ONE)
 
 
 def mechanism(fall: Any, *, epsilon: Number, shift: int = 2) -> NoisyMax:
-    """The candidate whose whole score plus noise of this f is largest, refused unless it is epsilon-private.
+    """The candidate whose integer score plus noise of this f is largest, refused unless it is epsilon-private.
 
     Args:
-      fall: f(1), ..., f(R), rising, R at least the shift; flattened by roundings where it is too steep by these. Beyond, it rises by
-        epsilon in `shift` steps, less a millionth for roundings.
+      fall: f(1), ..., f(R), rising, R at least the shift; if roundings alone make it too steep, it is flattened by as much. Beyond R it
+        rises by epsilon in `shift` steps, less a millionth for roundings.
       epsilon: in [2^-6, 20].
       shift: 2 for scores that move by at most 1 in any direction; 1 under ADD_OR_REMOVE_ONE if all move in one direction.
 
-    Formal guarantees: (epsilon, 0), under REPLACE_ONE (shift 2) or ADD_OR_REMOVE_ONE (shift 1). Probabilities are right to a relative 1e-4
-    in float32. Not promised: protection from floating-point side channels, or a cryptographic generator.
+    Formal guarantees: (epsilon, 0), under REPLACE_ONE (shift 2) or ADD_OR_REMOVE_ONE (shift 1). Probabilities are accurate to a relative
+    1e-4 in float32. Not promised: protection from floating-point side channels, or a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range, or an f that falls or is too steep.
@@ -171,7 +171,7 @@ def mechanism(fall: Any, *, epsilon: Number, shift: int = 2) -> NoisyMax:
         raise ValueError(f"fall must be at least {shift} finite numbers >= 0, got {fall!r}")
     rate, levels = np.float64(epsilon * (1 - _MARGIN)), _levels(epsilon, len(values), shift)
     made = _noisy_max(values, rate, shift, levels)
-    # Multiples of epsilon / 2, say, may be too steep by roundings: of a number half of 2^-52 of it, so of a difference all of that.
+    # Multiples of epsilon / 2, say, may be too steep by roundings: half a relative 2^-52 for a number, so all of that for a difference.
     roundings = 2.0**-52 * float(values[-1])
     if epsilon < made.guarantee().epsilon <= epsilon + roundings:
         made = _noisy_max(values * (1 - 4 * roundings / epsilon), rate, shift, levels)
@@ -181,7 +181,7 @@ def mechanism(fall: Any, *, epsilon: Number, shift: int = 2) -> NoisyMax:
 
 
 def _levels(epsilon: float, reach: int, shift: int) -> int:
-    """Beyond so many levels of the winner each candidate has a relative e^-40 of its probability left, in real numbers."""
+    """The number of levels of the winner beyond which each candidate has a relative e^-40 of its probability left, in real numbers."""
     return reach + shift * math.ceil(_DIGITS / epsilon)
 
 
@@ -193,7 +193,7 @@ def _noisy_max(fall: Any, rate: Any, shift: int, levels: int) -> NoisyMax:
 
 
 def falls(point: Float[Array, "r"], *, epsilon: Number, shift: int = 2) -> Float[Array, "r"]:
-    """(f(1), ..., f(R)) at a point v of the parametrisation: private wherever it is, and differentiable.
+    """(f(1), ..., f(R)) at a point v of the parametrisation: private at every v, and differentiable.
 
     >>> falls(jnp.full(4, 20.0), epsilon=1.0).round(1)  # steps of two
     Array([1., 1., 2., 2.], dtype=float32)
@@ -221,25 +221,25 @@ def learn(
     steps: int = 200,
     learning_rate: float = 0.1,
 ) -> NoisyMax:
-    """The noise with which the choice costs least on the mean over several vectors of scores, by Adam through the exact law.
+    """The noise with which the choice costs least on average over several vectors of scores, by Adam through the exact law.
 
-    The best point met is kept. It starts from a noise between permute-and-flip and steps of two.
+    The best point met is kept. The descent starts from a noise between permute-and-flip and steps of two.
 
     Args:
-      scores: whole numbers, shape (problems, k), each of sensitivity 1.
-      costs: of every candidate, in [0, 1], of that shape: 1 where it is wrong, or the failure it brings about (`lengths`). Public, or the
-        noise is a function of private data and the guarantee says nothing.
+      scores: integers, shape (problems, k), each of sensitivity 1.
+      costs: the cost of every candidate, in [0, 1], of that shape: 1 where it is wrong, or the failure probability it leads to (`lengths`).
+        Costs must be public: otherwise the noise is a function of private data, and the guarantee says nothing.
       epsilon: in [2^-6, 20].
       where: which candidates exist, of that shape; all if absent.
       shift: 2 for scores that move by at most 1 in any direction; 1 under ADD_OR_REMOVE_ONE if all move in one direction.
-      reach: R, up to where f is learned freely.
-      steps: of the descent.
-      learning_rate: its first; it falls to 0 as a cosine.
+      reach: R, up to which f is learned freely.
+      steps: number of steps of the descent.
+      learning_rate: its initial value; it falls to 0 as a cosine.
 
     Returns:
       NoisyMax, certified.
 
-    Formal guarantees: (epsilon, 0), as `NoisyMax.guarantee` computes from the released numbers; never by trust in the descent.
+    Formal guarantees: (epsilon, 0), as `NoisyMax.guarantee` computes from the released numbers; the descent is never trusted.
 
     Raises:
       TypeError, ValueError: an argument out of range.
@@ -287,7 +287,7 @@ def _descend(
     reach: int,
     steps: int,
 ) -> Float[Array, "r"]:
-    """f of the best point met, of the descent on ln of the mean cost."""
+    """f at the best point met in the descent on ln of the mean cost."""
 
     def loss(point: Array) -> Array:
         chooser = _noisy_max(falls(point, epsilon=epsilon, shift=shift), epsilon, shift, levels)
@@ -318,7 +318,7 @@ class Lengths(NamedTuple):
     """What the inner choice of RecConcave with two levels is made from, for one sample or several.
 
     Attributes:
-      scores: q(j), whole numbers. where: which j there are. failures: P[failure | j], of the rest of the algorithm.
+      scores: q(j), integers. where: which j exist. failures: P[failure | j] of the rest of the algorithm.
     """
 
     scores: Int[Array, "*s k"]
@@ -327,12 +327,12 @@ class Lengths(NamedTuple):
 
 
 def lengths(learner: ThresholdRecConcave, sample: Sample, *, error: Any) -> Lengths:
-    """The inner choice of a learner of thresholds with two levels on a sample, pure JAX: failure is an error above this on the sample.
+    """The inner choice of a learner of thresholds with two levels on a sample, pure JAX; failure is a sample error above `error`.
 
     P[failure] = sum_j P[j] failures[j], whatever law the choice has; `where` it is that of RecConcave with `Split(last=...)`.
 
     Raises:
-      TypeError, ValueError: no such learner, or other than two levels.
+      TypeError, ValueError: not such a learner, or not two levels.
     """
     arguments.instance("learner", learner, ThresholdRecConcave)
     if learner.levels != 2:

@@ -1,9 +1,9 @@
-"""Laws on data whose counts are real numbers: what an ascent over data goes through.
+"""Laws on data whose counts are real numbers, through which an ascent over data can climb.
 
-An algorithm that looks at a depth, or at a number of correctly labelled examples, sees the data as a function that is constant on pieces.
-Counts w_1, ..., w_m >= 0 of points a_1 < ... < a_m make such a function whether they are whole or not, and the algorithm's own law takes it
-as it is. Failure is relaxed along: an answer of depth q (or one that errs on so many examples) counts as good by a share between 0 and 1,
-which is 0 or 1 where counts are whole. So the relaxed failure is continuous in w, and at whole counts it is the exact one.
+An algorithm that uses a depth, or a number of correctly labelled examples, sees the data as a piecewise constant function.
+Counts w_1, ..., w_m >= 0 of points a_1 < ... < a_m make such a function whether they are integers or not, and the algorithm's own law takes
+it as it is. Failure is relaxed too: an answer of a given depth (or number of errors) counts as good to a degree between 0 and 1, which is
+0 or 1 where counts are integers. So the relaxed failure is continuous in w, and at integer counts it is the exact one.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ BY_CORRECT = (ThresholdExponential, ThresholdRecConcave, ThresholdAmplified)
 
 
 def allowed(algorithm: Any) -> bool:
-    """Whether its law is a function of real counts. (A noisy binary search counts pieces, TreeLog walks down a trie of whole points.)"""
+    """Whether its law is a function of real counts. (A noisy binary search counts pieces; TreeLog walks down a trie of whole points.)"""
     return isinstance(algorithm, (*BY_DEPTH, *BY_CORRECT))
 
 
@@ -36,14 +36,14 @@ def failure(
     ones: Int[Array, ""],
     mistakes: Float[Array, ""],
 ) -> Float[Array, ""]:
-    """P[failure] on so many copies of each point; the exact one where counts are whole.
+    """P[failure] on data with these weights of the points; exact where the weights are integers.
 
     Args:
       algorithm: one that is `allowed`.
       points: distinct and increasing.
       weights: how often each occurs, >= 0.
-      ones: how many of the points have label 1, the first ones; without meaning for interior points.
-      mistakes: on how many examples a good hypothesis may err, a whole number; likewise.
+      ones: how many of the points have label 1, counted from the first; has no meaning for interior points.
+      mistakes: on how many examples a good hypothesis may err, an integer; likewise.
     """
     if isinstance(algorithm, BY_DEPTH):
         pieces = depth(points, weights, algorithm.bits, algorithm.wider)
@@ -57,9 +57,9 @@ def failure(
 
 
 def depth(points: UInt32[Array, "m limbs"], weights: Float[Array, "m"], bits: Any, limbs: int) -> Pieces:
-    """min(weight <= x, weight >= x), as `dpjax.optimizers.interior_point.depth` has it of whole counts.
+    """min(weight <= x, weight >= x), as `dpjax.optimizers.interior_point.depth` computes it from integer counts.
 
-    There is a piece for each point, and one behind it.
+    There is a piece for each point, and one right after it.
     """
     up_to, from_it = jnp.cumsum(weights), jnp.cumsum(weights[::-1])[::-1]
     beyond = jnp.append(from_it[1:], 0.0)
@@ -74,14 +74,14 @@ def depth(points: UInt32[Array, "m limbs"], weights: Float[Array, "m"], bits: An
 def correct(
     points: UInt32[Array, "m limbs"], zeros: Float[Array, "m"], ones: Float[Array, "m"], bits: Any, limbs: int
 ) -> Pieces:
-    """How much weight a threshold labels correctly, as `dpjax.concepts.thresholds.quality` has it of whole counts of either label."""
+    """How much weight a threshold labels correctly, as `dpjax.concepts.thresholds.quality` has it for integer counts of either label."""
     walk = jnp.sum(zeros) + jnp.append(0.0, jnp.cumsum(ones - zeros))
     last = wide.power_of_two(jnp.asarray(bits, jnp.int32), limbs)
     return _pieces(_following(wide.resize(points, limbs)), walk, last, bits)
 
 
 def law(algorithm: Any, points: UInt32[Array, "m limbs"], weights: Float[Array, "kinds"], within: Interval) -> Array:
-    """P[output in the interval], and P[not, or bottom], on so many copies of each point, or of each point with label 0 and with label 1."""
+    """P[output in the interval], and P[not, or bottom], for weights of the points, or of each point with label 0 and with label 1."""
     if isinstance(algorithm, BY_DEPTH):
         pieces = depth(points, weights, algorithm.bits, algorithm.wider)
         return algorithm.law_of_depth(pieces, algorithm.goal(within))
@@ -90,7 +90,7 @@ def law(algorithm: Any, points: UInt32[Array, "m limbs"], weights: Float[Array, 
 
 
 def _pieces(starts: UInt32[Array, "p limbs"], values: Float[Array, "more"], last: Any, bits: Any) -> Pieces:
-    """A piece from 0 on, one from each start on, and empty ones up to a power of two."""
+    """A piece that begins at 0, one at each start, and empty ones up to a power of two."""
     limbs, missing = starts.shape[1], (1 << starts.shape[0].bit_length()) - starts.shape[0] - 1
     end = wide.add(wide.power_of_two(jnp.asarray(bits, jnp.int32), limbs), wide.one(limbs))
     empty = jnp.broadcast_to(end, (missing, limbs))
@@ -104,5 +104,5 @@ def _pieces(starts: UInt32[Array, "p limbs"], values: Float[Array, "more"], last
 
 
 def _following(points: UInt32[Array, "m limbs"]) -> UInt32[Array, "m limbs"]:
-    """The points right behind these."""
+    """The successors of these points."""
     return wide.add(points, wide.one_like(points))

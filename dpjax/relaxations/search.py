@@ -1,6 +1,6 @@
-"""Search among datasets that are counts: ascent over real counts, rounding, and exchanges of whole records.
+"""Search among datasets given by counts: ascent over real counts, rounding, and exchanges of whole records.
 
-A state is (counts, tags): counts of m kinds of records, and a few whole numbers that say the rest (where labels turn, which record moves).
+A state is (counts, tags): counts of m kinds of records, and a few integers that say the rest (where labels change, which record differs).
 """
 
 from collections.abc import Callable
@@ -14,13 +14,13 @@ from jaxtyping import Array, Float, Int
 
 RATE = 0.2  # of Adam, in ln of a count
 
-Value = Callable[[Array, Array], Array]  # (counts, tags) -> what is to be large
+Value = Callable[[Array, Array], Array]  # (counts, tags) -> the number to be maximised
 
 
 def ascend(
     value: Value, logits: Float[Array, "starts m"], tags: Int[Array, "starts t"], total: Array, steps: int
 ) -> tuple[Float[Array, "starts m"], Float[Array, "starts steps"]]:
-    """Adam on `value` of the real counts total * softmax(logits), from every start at once.
+    """Adam on `value` of the real counts total * softmax(logits), from every start, one after another in one program.
 
     Returns:
       (the real counts with the largest value seen, by start; the value of each step).
@@ -36,7 +36,7 @@ def ascend(
             found, slope = jax.value_and_grad(lambda logits: value(counts(logits), tags))(logits)
             better = found > best
             best, best_logits = jnp.where(better, found, best), jnp.where(better, logits, best_logits)
-            # Where a failure is lost in rounding its logarithm is -inf, and there is nothing to climb.
+            # Where a failure probability is lost in rounding its logarithm is -inf, and there is nothing to climb.
             with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of its count of steps
                 moves, momenta = adam.update(jnp.where(jnp.isfinite(slope), -slope, 0.0), momenta)
             return (optax.apply_updates(logits, moves), momenta, best, best_logits), found
@@ -49,7 +49,7 @@ def ascend(
 
 
 def rounded(weights: Float[Array, "m"], total: Int[Array, ""]) -> Int[Array, "m"]:
-    """Whole counts with this total: all rounded down, then one more for those with the largest remainders.
+    """Integer counts with this total: all rounded down, then one more for those with the largest remainders.
 
     >>> rounded(jnp.array([1.8, 0.7, 0.5]), jnp.int32(3)).tolist()
     [2, 1, 0]
@@ -73,16 +73,16 @@ def exchange(
     rounds: int,
     width: int,
 ) -> tuple[Int[Array, "starts m"], Int[Array, "starts t"], Float[Array, "starts more"]]:
-    """Rounds of `width` random exchanges, of which each round keeps the best if it is no worse than what it has.
+    """Rounds of `width` random exchanges, of which each round keeps the best if it is no worse than the current state.
 
-    An exchange makes some records of one kind records of another, or draws the tags anew, or both. Tag i is one of 0, ..., kinds[i] - 1.
+    An exchange turns some records of one kind into another, or draws the tags anew, or both. Tag i is one of 0, ..., kinds[i] - 1.
 
     Returns:
       (counts, tags, the value at the start and after each round), by start.
     """
 
     def worth(counts: Array, tags: Array) -> Array:
-        """The value; of data that a law refuses, whose value is NaN, the least one."""
+        """The value; -inf for data that a law refuses, whose value is NaN."""
         found = value(counts, tags)
         return jnp.where(jnp.isnan(found), -jnp.inf, found)
 
@@ -107,14 +107,14 @@ def exchange(
 
 
 def begin(key: Array, m: int, kinds: Int[Array, "t"]) -> tuple[Float[Array, "m"], Int[Array, "t"]]:
-    """A start, as logits and tags: from nearly even counts to a few kinds of records that hold nearly all."""
+    """A random start, as logits and tags: from nearly even counts to a few kinds that make up nearly all records."""
     key_spread, key_logits, key_tags = jax.random.split(key, 3)
     logits = jax.random.uniform(key_spread, minval=0.1, maxval=4.0) * jax.random.normal(key_logits, (m,))
     return logits, jax.random.randint(key_tags, kinds.shape, 0, kinds, jnp.int32)
 
 
 def _proposal(key: Array, counts: Array, tags: Array, kinds: Array) -> tuple[Array, Array]:
-    """An exchange; in one of eight cases another start, in one all records a few kinds further on: ways out of where exchanges end."""
+    """An exchange; in one of eight cases a new start, in one a shift of all records by a few kinds: ways out of local optima."""
     key_which, key_begin, key_exchange, key_shift = jax.random.split(key, 4)
     total = jnp.sum(counts, dtype=jnp.int32)
     logits, drawn = begin(key_begin, counts.shape[0], kinds)
@@ -127,14 +127,16 @@ def _proposal(key: Array, counts: Array, tags: Array, kinds: Array) -> tuple[Arr
 
 
 def _exchange(key: Array, counts: Array, tags: Array, drawn: Array) -> tuple[Array, Array]:
-    """How many records is a power of two or all of them, the new kind any or one next to the old one."""
+    """An exchange of a power of two of records, or all of them, for any kind or one next to the old one."""
     keys = jax.random.split(key, 6)
     m = counts.shape[0]
     source = jax.random.categorical(keys[0], jnp.where(counts > 0, 0.0, -jnp.inf))
     near = source + jnp.where(jax.random.bernoulli(keys[1]), 1, -1)
     target = jnp.where(jax.random.bernoulli(keys[2]), near % m, jax.random.randint(keys[3], (), 0, m))
     amount = jnp.minimum(counts[source], jnp.int32(1) << jax.random.randint(keys[4], (), 0, 12).astype(jnp.int32))
-    what = jax.random.randint(keys[5], (), 0, 4)  # in a quarter of exchanges only tags are drawn, in half only records
+    what = jax.random.randint(
+        keys[5], (), 0, 4
+    )  # a quarter of exchanges only draw tags, half of them only move records
     amount = jnp.where(what == 0, 0, amount)
     moved = counts.at[source].add(-amount).at[target].add(amount)
     return moved, jnp.where(what <= 1, drawn, tags)

@@ -1,4 +1,4 @@
-"""Budgets tuned by the law: gradient descent on the failure of an algorithm whose every point keeps the total privacy."""
+"""Budgets tuned by the law: gradient descent on the failure of an algorithm that keeps its total privacy at every point."""
 
 import dataclasses
 import functools
@@ -25,11 +25,11 @@ class Tuned:
     """What `tune` found.
 
     Attributes:
-      algorithm: with the tuned budget, rounded on the host.
-      guarantee: what the host's accountant says of it: the total or less.
+      algorithm: the algorithm with the tuned budget, rounded on the host.
+      guarantee: its guarantee by the host's accountant: the total or less.
       point: where the optimiser ended, or the best point on its way if the data were fixed.
       losses: ln of the failure before each step, and after the last.
-      points: the points that these belong to, stacked.
+      points: the points at which the losses were computed, stacked.
     """
 
     algorithm: Any
@@ -60,19 +60,19 @@ def tune(
     """The split of the budget with which an algorithm fails least often: descent on ln of the failure probability, which is its exact law.
 
     All steps run in one compiled program (`lax.scan`); a second call with the same `budgeted`, functions and shapes compiles nothing. No
-    coin of the algorithm is ever tossed: the gradient has no variance but that of the data. Data of the tuning are taken as public: the
-    privacy of the tuned algorithm is that of its numbers, however they were chosen, only if private data did not choose them.
+    coin of the algorithm is ever tossed: the gradient has no variance but that of the data. The tuning data are taken to be public: the
+    privacy of the tuned algorithm is that of its numbers only if these were not chosen by private data.
 
     Args:
-      budgeted: of `budgets.of`, or one of your own.
+      budgeted: from `budgets.of`, or one of your own.
       data: a list of datasets of one shape (worst-case ones, or drawn beforehand), or the same stacked along a first axis; or a function
-        key -> one dataset, of which every step draws a fresh `batch`.
+        key -> one dataset, with which every step draws a fresh `batch`.
       error: failure is an error above this on the data, `algorithm.failure_probability(data, error=error)`.
-      failure: or any function (algorithm, one dataset) -> a probability that JAX can differentiate, for instance of the law of a
-        population error: `lambda algorithm, sample: algorithm.probability(sample, distribution.within(0.1))[1]`. Exactly one of the two.
-      steps: >= 1.
-      learning_rate: of Adam, > 0.
-      optimizer: any of optax, in place of Adam; those that look at the value (ln of the failure), or along a line, too.
+      failure: or any function (algorithm, one dataset) -> a probability that JAX can differentiate, for instance by the law of a population
+        error: `lambda algorithm, sample: algorithm.probability(sample, distribution.within(0.1))[1]`. Give exactly one of the two.
+      steps: number of steps, >= 1.
+      learning_rate: learning rate of Adam, > 0.
+      optimizer: any optax optimiser in place of Adam, including those that use the value (ln of the failure) or search along a line.
       worst: minimise the largest failure of the datasets instead of their mean.
       start: a point to start from; that of the algorithm's own budget by default.
       key, batch: for data that are drawn.
@@ -83,7 +83,7 @@ def tune(
     **Formal guarantees**: those of `Tuned.guarantee`, for public tuning data.
 
     Raises:
-      TypeError, ValueError: an argument out of range; a law that is NaN, or has no finite gradient, on the way.
+      TypeError, ValueError: an argument out of range; a law that is NaN, or has no finite gradient, along the way.
 
     >>> from dpjax import Sample
     >>> from dpjax.domains import wide
@@ -124,10 +124,10 @@ def tune(
 
 
 def stacked(data: Any) -> Any:
-    """A list of datasets of one shape as one pytree with a first axis; one that is stacked already as it is.
+    """A list of datasets of one shape as one pytree with a first axis; data that are already stacked are returned as they are.
 
     Raises:
-      ValueError: an empty list, or datasets of several shapes; one dataset alone.
+      ValueError: an empty list, datasets of several shapes, or one dataset alone.
     """
     if not isinstance(data, list | tuple):
         lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(data)}
@@ -182,7 +182,7 @@ def _program(
 
     @jax.jit
     def run(point: Any, data: Any, rate: Array) -> Any:
-        # Some look at the value, too, or at the whole function along a line: others never see these.
+        # Some optimisers use the value, too, or the whole function along a line: the others never see these arguments.
         descent = optax.with_extra_args_support(optax.adam(rate) if optimizer is None else optimizer)
 
         def step(state: Any, keys: Any) -> Any:
@@ -223,16 +223,16 @@ def _each(algorithm: Any, data: Any, failure: Failure) -> Array:
 def best(
     algorithms: Sequence[Any], data: Any, *, error: float | None = None, failure: Failure | None = None
 ) -> tuple[Any, Float[np.ndarray, "algorithms"]]:
-    """The algorithm that fails least on the mean over the data, and the mean failure of each: for plans that are listed.
+    """The algorithm that fails least on average over the data, and the mean failure of each: for plans that are listed.
 
-    Such are those of set cover, `budgets.set_cover_plans`: whole numbers have no derivative.
+    Set cover's are such plans, `budgets.set_cover_plans`: integers have no derivative.
 
     Args:
       algorithms: at least one; those of one structure share a compiled program.
       data, error, failure: as for `tune`; where no law can be listed, `failure` may simulate with a key of its own.
 
     Raises:
-      TypeError, ValueError: an argument out of range; a failure that is no number.
+      TypeError, ValueError: an argument out of range; a failure that is NaN.
     """
     algorithms = arguments.several("algorithms", algorithms)
     if not algorithms:
@@ -258,12 +258,12 @@ def least_n(
     """The least n at which the mean failure over datasets of n examples is at most beta, by exact laws; see `trials.search.least_n`.
 
     Args:
-      algorithm: with a law.
+      algorithm: one with an exact law.
       sampler: n -> several datasets of n examples, stacked along a first axis; in buckets of one capacity, so that one program serves
         every n.
       beta: in (0, 1).
       error, failure: as for `tune`.
-      start, maximum, rtol: of the search.
+      start, maximum, rtol: parameters of the search.
 
     Raises:
       TypeError, ValueError: an argument out of range.
@@ -290,14 +290,14 @@ def tuned_least_n(
     failure: Failure | None = None,
     **given: Any,
 ) -> tuple[search.LeastN, search.LeastN, Tuned]:
-    """(least n of the budget it came with, least n tuned, what was tuned): tune where the least n is, look for it anew, and so on.
+    """(least n with the original budget, least n with the tuned one, what was tuned): tunes at the least n, then searches anew, and so on.
 
-    Each round tunes at the least n that the last one found, from the point where it ended, and stops where that gains nothing more.
+    Each round tunes at the least n that the previous one found, from the point where it ended; the rounds stop when one gains nothing more.
 
     Args:
       budgeted, error, failure, given: as for `tune`.
       sampler, beta, start, maximum, rtol: as for `least_n`.
-      rounds: of tuning, at most.
+      rounds: largest number of rounds of tuning.
 
     Raises:
       TypeError, ValueError: an argument out of range; no n up to the maximum suffices before anything is tuned.

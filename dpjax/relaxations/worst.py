@@ -1,15 +1,15 @@
-"""Worst data by ascent: the datasets on which an algorithm fails most, and the neighbours that it tells apart best.
+"""Worst data by ascent: the datasets on which an algorithm fails most.
 
-A guarantee holds for all data, so whoever measures wants the worst ones. On small domains `dpjax.check` lists all datasets; here they are
-searched for on domains of any size, in three stages:
+A guarantee holds for all data, so whoever measures wants the worst ones. On small domains `dpjax.check` lists all datasets; here the worst
+ones are searched for on domains of any size, in three stages:
 
 1. Counts of given points are relaxed to real numbers, and the logarithm of the failure climbs through the exact law
-   (`dpjax.relaxations.real_counts`), from many starts at once. Laws that are no functions of real counts leave this out.
-2. Counts are rounded to whole ones.
-3. Records are exchanged as long as that helps: many exchanges a round, judged by the exact law in one batch.
+   (`dpjax.relaxations.real_counts`), from many starts in one program. Laws that are not functions of real counts skip this stage.
+2. Counts are rounded to integers.
+3. Records are exchanged for a number of rounds: many exchanges per round, judged by the exact law in one batch.
 
-What is reported is only what the algorithm's own law says, in float64, of the dataset that was found: a lower bound on the worst, and never
-an estimate. That nothing worse exists is not claimed.
+What is reported is only what the algorithm's own law gives, in float64, for the dataset that was found: a lower bound on the worst failure,
+and never an estimate. It is not claimed that nothing worse exists.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ from dpjax.optimizers.interior_point import InteriorPoint
 from dpjax.relaxations import real_counts, search
 
 MOST_POINTS = 4096
-WHOLE_DOMAIN = 6  # bits of a domain all of whose points are tried
+WHOLE_DOMAIN = 6  # most bits of a domain all of whose points are tried
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,12 +41,12 @@ class WorstData:
     """The worst dataset that was found.
 
     Attributes:
-      data: `Points`, or a `Sample` that some concept labels.
+      data: `Points`, or a `Sample` labelled by some concept.
       failure: the algorithm's own `failure_probability` on it, in float64.
       counts: how often each point occurs: {point: count}.
-      path: the largest failure by the exact law of whole counts over all starts, before and after each round of exchanges.
-      relaxed: the relaxed failure of each step of each start, (starts, steps); no steps where the law is none of real counts.
-      evaluations: of the law, in all.
+      path: the largest failure over all starts, by the exact law at integer counts, before and after each round of exchanges.
+      relaxed: the relaxed failure of each step of each start, (starts, steps); no steps where the law is not a function of real counts.
+      evaluations: total number of evaluations of the law.
     """
 
     data: Any
@@ -60,7 +60,7 @@ class WorstData:
 def scales(bits: int) -> list[int]:
     """Points at every scale from either end of {0, ..., 2^bits - 1}: 2^k - 1 and 2^bits - 2^k; the whole domain where it is small.
 
-    The law has no derivative in where a point is: answers are whole numbers, and so are lengths. Points at every scale stand for all.
+    The law has no derivative in the position of a point: answers are integers, and so are lengths. Points at every scale stand for all.
 
     >>> len(scales(3)), scales(64)[:4], scales(64)[-1] == 2**64 - 1
     (8, [0, 1, 3, 7], True)
@@ -91,20 +91,20 @@ def worst_data(
         some concept of the class, which is searched for, too.
       n: number of records.
       key: PRNG key.
-      points: the points that records may have, distinct; default `scales(bits)`.
-      error: what counts as failure, as for `failure_probability`: a larger error on the data than this.
-      starts: from how many datasets the search begins, each with points and concept of its own.
-      steps: of the ascent over real counts; 0 leaves it out.
-      rounds, width: rounds of exchanges, and how many a round tries.
+      points: the distinct points that records may have; default `scales(bits)`.
+      error: failure is an error on the data above this, as for `failure_probability`.
+      starts: number of datasets from which the search begins, each with points and a concept of its own.
+      steps: number of steps of the ascent over real counts; 0 skips it.
+      rounds, width: number of rounds of exchanges, and of exchanges that a round tries.
 
     Returns:
       `WorstData`. Its failure is exact for its data, and a lower bound on the worst failure of any n records.
 
-    **Formal guarantees**: none; nothing private is computed, and that there are no worse data is not promised.
+    **Formal guarantees**: none; nothing private is computed, and it is not promised that there are no worse data.
 
     Raises:
-      TypeError: an algorithm of another kind, a key that is none.
-      ValueError: no points, points twice or outside the domain, or another argument out of range.
+      TypeError: an algorithm of another kind, or not a key.
+      ValueError: no points, points that are repeated or outside the domain, or another argument out of range.
 
     Two neighbouring points with half of the records each are worst for the exponential mechanism.
 
@@ -177,7 +177,7 @@ def _found(
 
 
 def labelling(algorithm: Any) -> str:
-    """How labels follow from the tag: none, one below it, or one at it."""
+    """How labels follow from the tag: no labels (""), label 1 below it ("below"), or label 1 at it ("equal")."""
     for base, kind in ((InteriorPoint, ""), (ThresholdLearner, "below"), (OnePointLearner, "equal")):
         if isinstance(algorithm, base):
             return kind
@@ -186,7 +186,7 @@ def labelling(algorithm: Any) -> str:
 
 
 def listed_points(points: Any, bits: int) -> list[int]:
-    """The points in order, if they are sound."""
+    """The points in order, checked."""
     listed = sorted(
         arguments.integer("points", x, at_least=0, at_most=(1 << bits) - 1) for x in arguments.several("points", points)
     )
@@ -198,7 +198,7 @@ def listed_points(points: Any, bits: int) -> list[int]:
 def dataset(
     kind: str, points: UInt32[Array, "m limbs"], counts: Int[Array, "m"], tags: Int[Array, "1"], rows: int
 ) -> Points | Sample:
-    """The dataset of whole counts, in order."""
+    """The dataset with these integer counts of the points, in order."""
     ends = jnp.cumsum(counts, dtype=jnp.int32)
     index = jnp.searchsorted(ends, jnp.arange(rows, dtype=jnp.int32), side="right").astype(jnp.int32)
     index = jnp.minimum(index, points.shape[0] - 1)

@@ -1,8 +1,8 @@
 """Worst neighbours by ascent: two datasets that differ in one record, and that an algorithm tells apart best.
 
 `dpjax.check` compares all neighbours of a small domain. Here the largest delta(epsilon) = sum_o max(0, P_S[o] - exp(epsilon) P_S'[o]) is
-searched for where they are too many to be listed: over the counts that both datasets share, and over the record in which they differ. The
-delta that is reported is that of the law itself, in float64, of the two datasets that were found: a lower bound on the least delta that
+searched for where neighbours are too many to be listed: over the counts that both datasets share, and over the record in which they differ.
+The reported delta is computed from the law itself, in float64, for the two datasets that were found: a lower bound on the least delta that
 holds, which refutes a claim that is below it and proves none.
 """
 
@@ -30,7 +30,7 @@ from dpjax.verify import exact
 from dpjax.verify.family import kind_of
 
 Law = Callable[[Any], Any]
-TINY = 1e-14  # what float64 may be wrong by in a sum of probabilities
+TINY = 1e-14  # by how much float64 may be wrong in a sum of probabilities
 NOTHING = -40.0  # below the logarithm of every delta that is more than rounding
 
 
@@ -40,8 +40,8 @@ class WorstPair(exact.Worst):
 
     Attributes:
       path: the largest delta over all starts, before and after each round of exchanges.
-      evaluations: of the law, in all.
-      relation: in which the datasets are neighbours.
+      evaluations: total number of evaluations of the law.
+      relation: the relation under which the datasets are neighbours.
       (epsilon, delta, datasets, event, p, q as in `verify.exact.Worst`; datasets are counts, and `pair` means nothing.)
     """
 
@@ -50,7 +50,7 @@ class WorstPair(exact.Worst):
     relation: str
 
     def refutes(self, guarantee: Guarantee, *, slack: float = 1e-9) -> bool:
-        """As `Worst.refutes`, of what the guarantee says under the pair's relation.
+        """As `Worst.refutes`, for what the guarantee says under the pair's relation.
 
         Raises:
           ValueError: nothing follows from the guarantee for this relation.
@@ -59,11 +59,11 @@ class WorstPair(exact.Worst):
 
 
 def law_of(algorithm: Any, *, n: int, domain: int, data: Any = None) -> Law:
-    """ln P of all outputs as a function of how often each record value occurs, for algorithms that tell their `pmf`.
+    """ln P of all outputs as a function of how often each record value occurs, for algorithms that have a `pmf`.
 
     Args:
-      algorithm: with `pmf(data)`.
-      n: most records.
+      algorithm: one with `pmf(data)`.
+      n: largest number of records.
       domain, data: as for `dpjax.check`, which also says what a record value stands for.
     """
     kind, rows = kind_of(algorithm, data, arguments.size("domain", domain)), bucket(arguments.size("n", n))
@@ -76,16 +76,16 @@ def law_of(algorithm: Any, *, n: int, domain: int, data: Any = None) -> Law:
 
 
 def law_of_cells(algorithm: Any, points: Sequence[int], *, n: int) -> Law:
-    """ln P of the cells that some points cut a domain of any size into, then of bottom, as a function of counts of those points.
+    """ln P of the cells into which some points cut a domain of any size, then of bottom, as a function of counts of those points.
 
-    Cells are the points themselves and what lies between them. What two laws differ by in cells they differ by: delta of cells is a lower
-    bound on delta. Counts may be real where `real_counts.allowed`.
+    Cells are the points themselves and the gaps between them. Two laws differ at least as much as their probabilities of cells do: the
+    delta of cells is a lower bound on delta. Counts may be real where `real_counts.allowed`.
 
     Args:
-      algorithm: a solver of the interior point problem (a count a point), or a learner of thresholds (for each point that of label 0, then
-        that of label 1).
+      algorithm: a solver of the interior point problem (one count per point), or a learner of thresholds (for each point the count of
+        label 0, then that of label 1).
       points: distinct points of the domain.
-      n: most records.
+      n: largest number of records.
     """
     labelled = isinstance(algorithm, ThresholdLearner)
     if not labelled and not isinstance(algorithm, InteriorPoint):
@@ -135,12 +135,12 @@ def worst_pair(
       law: maps int32 counts (kinds,) to ln P of every outcome, bottom included: `law_of`, `law_of_cells`, or one's own, as
         `dpjax.verify.exact.worst_pair` takes it.
       kinds: how many values a record can have.
-      n: records of both datasets; under ADD_OR_REMOVE_ONE of the larger one.
-      epsilon: where delta is computed, >= 0.
+      n: number of records of both datasets; under ADD_OR_REMOVE_ONE of the larger one.
+      epsilon: the epsilon at which delta is computed, >= 0.
       key: PRNG key.
-      relation: of `dpjax.accounting.RELATIONS`.
-      labels: for REPLACE_LABEL: record values with labels alone between them follow one another in blocks of so many.
-      real: whether the law takes real counts, too, and is differentiable in them; then an ascent goes before the exchanges.
+      relation: one of `dpjax.accounting.RELATIONS`.
+      labels: for REPLACE_LABEL: record values that differ only in the label follow one another, in blocks of this size.
+      real: whether the law takes real counts, too, and is differentiable in them; then an ascent precedes the exchanges.
       starts, steps, rounds, width: as for `dpjax.relaxations.worst.worst_data`.
 
     Returns:
@@ -215,7 +215,7 @@ def worst_pair(
 
 
 def _worth(log_p: Array, log_q: Array, epsilon: float) -> Array:
-    """ln delta(epsilon); where that is nothing, how near the largest privacy loss comes to epsilon, a long way below."""
+    """ln delta(epsilon); where delta is negligible, a far smaller number that shows how near the largest privacy loss comes to epsilon."""
     p, q = jnp.exp(log_p), jnp.exp(log_q)
     delta = jnp.sum(jnp.maximum(p - jnp.exp(epsilon) * q, 0.0))
     seen = p > TINY
@@ -230,7 +230,7 @@ def _log(p: Array) -> Array:
 
 
 def _rows(counts: Array, rows: int) -> tuple[Array, Array]:
-    """(record values in order, how many of them count)."""
+    """(record values in order, padded to `rows`; how many of them count)."""
     ends = jnp.cumsum(counts, dtype=jnp.int32)
     values = jnp.searchsorted(ends, jnp.arange(rows, dtype=jnp.int32), side="right").astype(jnp.int32)
     return jnp.minimum(values, counts.shape[0] - 1), ends[-1]

@@ -1,8 +1,8 @@
 """Worst data of any algorithm with a law, among copies of given records: exchanges alone, judged by the exact law.
 
-`dpjax.relaxations.worst` knows how the data of solvers and of learners of one concept look, and climbs through real counts. Of other
-algorithms (quantiles, sanitizers, parities, rectangles, k concepts, anybody's own) it need only be said which records there may be: the
-rows of a dataset of the kind that the algorithm takes.
+`dpjax.relaxations.worst` knows the form of the data of solvers and of learners of one concept, and climbs through real counts. For other
+algorithms (quantiles, sanitizers, parities, rectangles, k concepts, one of your own) only the possible records need be given: the rows of a
+dataset of the kind that the algorithm takes.
 """
 
 import functools
@@ -41,17 +41,17 @@ def worst_records(
       records: a dataset of the kind it takes (`Points`, `Sample`, `MultiSample`, `Examples`) with one row for every kind of record.
       n: number of records.
       key: PRNG key.
-      error: what counts as failure, as for `failure_probability`: a larger error on the data than this.
-      starts: from how many datasets the search begins.
-      rounds, width: rounds of exchanges, and how many a round tries.
+      error: failure is an error on the data above this, as for `failure_probability`.
+      starts: number of datasets from which the search begins.
+      rounds, width: number of rounds of exchanges, and of exchanges that a round tries.
 
     Returns:
       `WorstData`, whose `counts` are by row of `records`. Its failure is exact for its data, and a lower bound on the worst failure.
 
-    **Formal guarantees**: none; nothing private is computed, and that there are no worse data is not promised.
+    **Formal guarantees**: none; nothing private is computed, and it is not promised that there are no worse data.
 
     Raises:
-      TypeError: an algorithm without a law or that is no pytree, records that are no dataset, a key that is none.
+      TypeError: an algorithm without a law or that is not a pytree, records that are not a dataset, or not a key.
       ValueError: too many records, an argument out of range, or data whose law is NaN.
 
     >>> from dpjax import Points
@@ -93,8 +93,8 @@ def worst_records(
 
 
 def _rows(records: Any) -> int:
-    """How many records there are, if it is a dataset all of whose rows count."""
-    # Bits packed across rows, as of `Assignments`, and rows with counts of their own are no rows to be repeated.
+    """The number of records, checked to be a dataset all of whose rows count."""
+    # Bits packed across rows, as in `Assignments`, and rows with counts of their own cannot be repeated.
     if not isinstance(records, Points | Sample | MultiSample | Examples):
         raise TypeError(f"records must be Points, a Sample, a MultiSample or Examples, got {type(records).__name__}")
     rows, n_valid = int(records.rows), int(records.n_valid)
@@ -109,7 +109,7 @@ def _found(
 ) -> tuple[Array, Array]:
     """(counts, ln failure by rounds) of all starts."""
     key_start, key_exchange = jax.random.split(key)
-    n, kinds = jnp.asarray(n, jnp.int32), jnp.ones(1, jnp.int32)  # one tag, which says nothing
+    n, kinds = jnp.asarray(n, jnp.int32), jnp.ones(1, jnp.int32)  # one tag, which has no meaning
 
     def exact(counts: Array, tags: Array) -> Array:
         return jnp.log(algorithm.failure_probability(repeated(records, counts, rows), error=error))
@@ -121,7 +121,7 @@ def _found(
 
 
 def repeated(records: Any, counts: Int[Array, "m"], rows: int) -> Any:
-    """The dataset of so many copies of each record, in their order."""
+    """The dataset with `counts` copies of each record, in their order."""
     ends = jnp.cumsum(counts, dtype=jnp.int32)
     index = jnp.searchsorted(ends, jnp.arange(rows, dtype=jnp.int32), side="right").astype(jnp.int32)
     index = jnp.minimum(index, counts.shape[0] - 1)

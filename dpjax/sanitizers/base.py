@@ -1,4 +1,4 @@
-"""What sanitizers of a multiset share: they look at how often each distinct point occurs, and n is public."""
+"""Base of sanitizers of a multiset: they use how often each distinct point occurs, and n is public."""
 
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ class OfCounts(Algorithm):
 
     Attributes:
       bits: d.
-      n: number of points, public: that of the data. Counts enter floating point, so that it is at most 2^24, or 2^53 under
+      n: the public number of points, which must be that of the data. Counts are converted to floats, so it is at most 2^24, or 2^53 under
         `jax.enable_x64(True)`.
     """
 
@@ -70,7 +70,7 @@ def domain(bits: int, n: Any, *, at_most: int = wide.MAX_BITS) -> dict[str, Any]
 
 
 def refuse_small(n: Any, needed: Any, what: str, allow_unproved: bool, **given: Any) -> None:
-    """ValueError if n < needed(**given), which privacy needs, and nobody allowed that; traced numbers pass."""
+    """ValueError if n < needed(**given), which privacy needs, unless `allow_unproved`; traced numbers pass."""
     if arguments.flag("allow_unproved", allow_unproved) or any(map(arguments.is_traced, (n, *given.values()))):
         return
     least = needed(**{name: float(value) for name, value in given.items()})

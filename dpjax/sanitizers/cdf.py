@@ -6,11 +6,11 @@ Private quantiles z_1 <= ... <= z_q at the fractions f_1 < ... < f_q make a step
 <= z_i, hence <= x, and at most f_(i+1) n + t are < z_(i+1). So q = 1/alpha - 1 quantiles (gaps of alpha, half of which is lost) leave
 t = alpha n / 2 to the solver.
 
-| quantiles | runs that count | a run costs, for an (e, d)-private solver | error in ranks |
+| quantiles | runs that count | cost of a run, for an (e, d)-private solver | error in ranks |
 |---|---|---|---|
 | `quantiles.direct` | q | (2e, (1 + exp(e)) d) | m |
 | `quantiles.recursive` | log2(q + 1) | (2e, (1 + exp(e)) d) | m, growing to (2/3) m log2(q + 1) at worst |
-| `quantiles.sliced` | any number | e, see `accounting.slicing` | size / 2, and how far the noise in the sizes drifts |
+| `quantiles.sliced` | any number | e, see `accounting.slicing` | size / 2, plus the drift of the noise in the sizes |
 
     >>> import jax
     >>> from dpjax import Points
@@ -72,7 +72,7 @@ class StepFunction:
         Its points are 0, those of the function, each with the height of its step, and 2^bits - 1.
 
         Raises:
-          TypeError, ValueError: bits that are no number of bits, or more than the points have.
+          TypeError, ValueError: bits is not a number of bits, or more than the points have.
 
         >>> f = StepFunction(points=jnp.uint32([[3], [3], [9]]), heights=jnp.array([0.125, 0.375, 0.625, 0.875]))
         >>> f.database(4)
@@ -91,7 +91,7 @@ class StepFunction:
         """Its values at points x: the share of the data estimated to be <= x.
 
         Raises:
-          TypeError, ValueError: no wide integers, one a row.
+          TypeError, ValueError: x is not an array of wide integers, one in each row.
         """
         x = wide_rows("x", x, at_least=0)
         limbs = max(x.shape[-1], self.points.shape[-1])
@@ -105,7 +105,7 @@ class StepFunction:
     def distance(self, points: Any) -> Float[Array, ""]:
         """Kolmogorov distance to the empirical distribution of `points`, exactly; NaN for no points.
 
-        Not private: it looks at the data.
+        Not private: it uses the data.
         """
         return _distance(self, Points.of(points))
 
@@ -177,7 +177,7 @@ class CdfRelease(Algorithm):
 
     @property
     def most_points(self) -> int:
-        """How many points a released function steps at."""
+        """The number of points at which a released function steps."""
         return int(self.quantiles.fractions.size)
 
     def fit(self, data: Any) -> Points:
@@ -202,7 +202,7 @@ class CdfRelease(Algorithm):
         return self.quantiles.guarantee_under(relation)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Points with which the Kolmogorov distance to them is at most alpha, with probability 1 - beta.
+        """The number of points for which the Kolmogorov distance to them is at most alpha, with probability 1 - beta.
 
         Raises:
           ValueError: alpha is not above half the widest gap; slices too small for beta.

@@ -1,4 +1,4 @@
-"""Trials: any callable many times in one program; estimates with intervals, search, store, resume."""
+"""Trials: runs any callable many times in one program; estimates with intervals, search, store, resume."""
 
 from dpjax.core import lazy
 

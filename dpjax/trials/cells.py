@@ -1,7 +1,7 @@
-"""Cells: one algorithm in one setting each, and their failure probabilities at the n and alpha asked for, many at a time.
+"""Cells: one algorithm in one setting each, and their failure probabilities at the requested n and alpha, many at a time.
 
-Cells whose distributions are made of the same numbers meet the same data. Those whose algorithms are of one kind and differ in
-numbers only share a compiled program, and those of them that are asked for the same n share each sample.
+Cells whose distributions are made from the same numbers see the same data. Cells whose algorithms are of one kind and differ only in
+numbers share a compiled program; those among them that are evaluated at the same n also share each sample.
 """
 
 import contextlib
@@ -36,18 +36,18 @@ from dpjax.trials.shared import Keeper, Memory, open_shared
 
 LAW, TRIALS = "law", "trials"
 BATCH = 8  # samples in a block of a law
-SAMPLES, RUNS = 16, 64  # on so many samples, at most, so many runs each are held against a stranger's law
-STATUSES = 16  # runs whose status is looked at where none succeeds
-OFF = 1e-4  # what a probability of a law may be wrong by
+SAMPLES, RUNS = 16, 64  # a third-party law is compared with RUNS runs on each of at most SAMPLES samples
+STATUSES = 16  # runs whose status is examined where none succeeds
+OFF = 1e-4  # by how much a probability of a law may be wrong
 ALARM = 2e-5  # probability of refusing a law that is right
-TOGETHER = 16  # cells that look at one sample
-SPELT_OUT = 64  # numbers of an array that a key holds as they are; of more it holds a hash
-DEEPEST = 32  # objects within objects that are told apart
+TOGETHER = 16  # most cells that share one sample
+SPELT_OUT = 64  # an array of at most this many numbers enters a key in full, a larger one as a hash
+DEEPEST = 32  # greatest depth of objects nested in objects that a key describes
 
 
 @frozen
 class Fixed:
-    """Something that is no pytree of numbers: part of the compiled program, found again by identity."""
+    """Something that is not a pytree of numbers: it is part of the compiled program, and is recognised by identity."""
 
     inside: Any = static()
 
@@ -61,7 +61,7 @@ class Fixed:
 
 
 class _Same:
-    """An object that is equal to itself alone, whatever it says of itself, and only as long as its type and numbers are what they were."""
+    """An object that equals only itself, whatever its own `__eq__` says, and only as long as its type and numbers are unchanged."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -76,7 +76,7 @@ class _Same:
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
-    """How a sweep measures: its arguments of these names, checked. See `dpjax.least_n`."""
+    """How a sweep measures: the arguments of these names, validated; see `dpjax.least_n`."""
 
     level: float
     seed: int
@@ -98,12 +98,12 @@ class Cell:
     """One algorithm in one setting.
 
     Attributes:
-      name: of the series.
-      setting: what the algorithm and the distribution were made of.
-      made_of: the part of the setting that the distribution was made of.
-      algorithm, distribution: what was made.
-      effort: how it is measured.
-      first: of its series: there the law of a stranger's algorithm is compared with runs.
+      name: name of the series.
+      setting: the values from which the algorithm and the distribution were made.
+      made_of: the part of the setting from which the distribution was made.
+      algorithm, distribution: the objects that were made.
+      effort: how the cell is measured.
+      first: whether the setting is the first of its series, where the law of a third-party algorithm is compared with runs.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Cell:
     first: bool = True
 
     def by(self, experiment: pac.Experiment) -> str:
-        """LAW or TRIALS, as wanted, or LAW where there is one; refuses what is neither, before anything is compiled."""
+        """LAW or TRIALS, as requested, or LAW where there is one; refuses an algorithm that allows neither, before anything is compiled."""
         wanted = self.effort.by
         if wanted != TRIALS and self._has_law(experiment, required=wanted == LAW):
             return LAW
@@ -129,7 +129,7 @@ class Cell:
             )
         try:
             jax.eval_shape(pac.trial, jax.random.key(0), experiment)
-        except Exception as error:  # whatever a stranger's code raises
+        except Exception as error:  # whatever third-party code raises
             answer = jax.eval_shape(_answer, jax.random.key(0), experiment)[0]
             shapes = jax.tree.map(lambda leaf: (leaf.dtype.name, leaf.shape), answer)
             raise TypeError(
@@ -138,14 +138,14 @@ class Cell:
         return TRIALS
 
     def _has_law(self, experiment: pac.Experiment, *, required: bool) -> bool:
-        """Whether there is a law for this distribution; if a law is required, what stands against it is raised."""
+        """Whether there is a law for this distribution; if one is required, the error that prevents it is raised."""
         if not any(callable(getattr(self.algorithm, method, None)) for method in ("probability", "population_failure")):
             if required:
                 raise TypeError(
                     f"by must not be {LAW!r}: {type(self.algorithm).__name__} (series {self.name!r}) has no probability"
                 )
             return False
-        # A stranger's error may be a slip in his law; dpjax's own say that there is none for such events.
+        # An error from a third-party law may be a bug in it; from dpjax's own it says that there is no law for such events.
         knows = any(hasattr(self.distribution, method) for method in ("within", "within_excess"))
         no_law: tuple[type[Exception], ...] = (NotImplementedError,)
         if isinstance(self.algorithm, Algorithm) or not knows:
@@ -160,10 +160,10 @@ class Cell:
         return True
 
     def compared(self, experiment: pac.Experiment, law: Sequence[float]) -> list[float]:
-        """Which shares of some runs fail, see `pac.runs`, on the samples that the law is of.
+        """The shares of some runs that fail (see `pac.runs`), on the samples for which the law was computed.
 
-        Refuses a law that they contradict: by Hoeffding's bound a right one with probability ALARM. What JAX cannot trace, or what draws
-        from elsewhere than its key, has nothing to be compared.
+        Refuses a law that these runs contradict; by Hoeffding's bound a correct one is refused with probability at most ALARM. An algorithm
+        that JAX cannot trace, or that draws from anything but its key, is not refused.
         """
         keys = jax.random.split(jax.random.key(0), 2)
         if tracing.untraced(jax.vmap(pac.trial, in_axes=(0, None)), keys, experiment):  # as they will run
@@ -180,7 +180,7 @@ class Cell:
         )
 
     def refuse_unheard(self, experiment: pac.Experiment) -> None:
-        """Refuses an algorithm whose runs all end with a status that says so; among failures that would look like too few examples."""
+        """Refuses an algorithm whose runs all report bad data or parameters, which as mere failures would look like too few examples."""
         root = engine.root_key(self.effort.seed)
         seen, no_number = engine.evaluate(
             _status, experiment, root=root, cell=self.number, draws=STATUSES, batch=STATUSES
@@ -195,27 +195,27 @@ class Cell:
                 raise ValueError(f"{self.where()} {rule}, got runs that ended with {status.name}: {status.message}")
 
     def where(self) -> str:
-        """For a message."""
+        """The series and the setting, for a message."""
         return f"series {self.name!r} at {dict(self.setting)}"
 
     def experiment(self, n: int, alpha: float, capacity: int) -> pac.Experiment:
-        """With n examples, in a sample of so many rows."""
+        """The experiment with n examples, in a sample of `capacity` rows."""
         learner, distribution = self._as_data
         return pac.Experiment(learner=learner, distribution=distribution, n=n, alpha=alpha, capacity=capacity)
 
     @functools.cached_property
     def _as_data(self) -> tuple[Any, Any]:
-        """Both as pytrees of numbers, as far as they are."""
+        """The algorithm and the distribution, each as it is if it is a pytree of numbers, otherwise as a `Fixed`."""
         both = self.algorithm, self.distribution
         return tuple(one if _is_data(one) else Fixed(inside=_Same(one)) for one in both)  # type: ignore[return-value]
 
     @functools.cached_property
     def number(self) -> int:
-        """The engine's cell: a hash of what the distribution is made of, so that what shares it meets the same data."""
+        """The engine's cell number: a hash of what the distribution is made from, so that cells that share it see the same data."""
         return int.from_bytes(hashlib.blake2b(_text(dict(self.made_of)).encode(), digest_size=4).digest(), "big")
 
     def key(self, experiment: pac.Experiment, by: str) -> dict[str, Any]:
-        """What a stored result must agree with."""
+        """The key of a stored result: everything that it must agree with."""
         what = {"algorithm": _described(self.algorithm), "distribution": _described(self.distribution)}
         numbers = {
             "n": experiment.n,
@@ -254,9 +254,9 @@ def _status(key: Array, experiment: pac.Experiment) -> tuple[Array, Array]:
 
 
 def refuse_draws_of_their_own(asked: Iterable[tuple[Cell, pac.Experiment]]) -> None:
-    """Refuses strangers' distributions that are no functions of their key: they would be drawn once and for all, as they are compiled.
+    """Refuses third-party distributions that are not functions of their key: they would be drawn once and for all, when compiled.
 
-    Looks once at those that are made of the same.
+    Distributions made from the same values are checked once.
     """
     once = {cell.number: (cell, experiment) for cell, experiment in asked if not ours(cell.distribution)}
     for cell, experiment in once.values():
@@ -269,9 +269,9 @@ def refuse_draws_of_their_own(asked: Iterable[tuple[Cell, pac.Experiment]]) -> N
 
 
 def rows_for(n: int, least: int = 255) -> int:
-    """Rows of a sample of n examples: 255, 1023, 4095, ...
+    """Rows of a sample that holds n examples: 255, 1023, 4095, ...
 
-    Steps of four: a law costs at most four times what it must, and few programs are compiled on the way to an n*.
+    They grow by factors of four: a law costs at most four times what it must, and few programs are compiled on the way to an n*.
 
     >>> [rows_for(n) for n in (1, 255, 256, 4095, 4096)]
     [255, 255, 1023, 4095, 16383]
@@ -288,12 +288,12 @@ def rows_for(n: int, least: int = 255) -> int:
 def laws(
     asked: Sequence[tuple[Cell, pac.Experiment]], *, store: Keeper, report: Callable[[int], None] | None = None
 ) -> list[Estimate]:
-    """Mean exact failure probability of each over data draws; what can share samples does.
+    """Mean exact failure probability of each cell over data draws; cells that can share samples do.
 
     Args:
-      asked: cells, each with its experiment; of one effort.
+      asked: cells, each with its experiment; all of the same effort.
       store: where results are kept.
-      report: told how many are done, now and then.
+      report: called, now and then, with the number of cells done since the last call.
     """
     drawn = _by_draw(asked, store, report or (lambda amount: None))
     return [
@@ -303,7 +303,7 @@ def laws(
 
 
 def compare(asked: Sequence[tuple[Cell, pac.Experiment]], *, store: Keeper) -> None:
-    """Refuses laws of strangers' algorithms that runs contradict, for the first setting of each series; once for a store."""
+    """Refuses laws of third-party algorithms that runs contradict, at the first setting of each series; checks once per store."""
     strangers = [
         (cell, experiment)
         for cell, experiment in asked
@@ -314,7 +314,7 @@ def compare(asked: Sequence[tuple[Cell, pac.Experiment]], *, store: Keeper) -> N
         marker = {**law_key, "runs": RUNS}
         passed, known = devices.as_the_first([marker in store, law_key in store])
         if not passed:
-            # What is refused is not stored: whoever mends it has no law to come upon.
+            # A refused law is not stored: once it is corrected, no old values are found in its place.
             (law,) = _by_draw([(cell, experiment)], store if known else Memory(), lambda amount: None)
             for key, values in ((marker, cell.compared(experiment, law)), (law_key, law)):
                 store.get_or_compute(key, functools.partial(list, values))
@@ -323,7 +323,7 @@ def compare(asked: Sequence[tuple[Cell, pac.Experiment]], *, store: Keeper) -> N
 def _by_draw(
     asked: Sequence[tuple[Cell, pac.Experiment]], store: Keeper, report: Callable[[int], None]
 ) -> list[list[float]]:
-    """The exact failure probability of each on every data draw; see `laws`."""
+    """The exact failure probability of each cell on every data draw; see `laws`."""
     keys = [_law_key(cell, experiment) for cell, experiment in asked]
     known = devices.as_the_first([key in store for key in keys])
     report(sum(known))
@@ -354,29 +354,29 @@ def _by_draw(
             )
         computed |= dict(zip(group, table.tolist(), strict=True))
         for i in group:
-            kept(i)  # before the next group: a kill loses one
+            kept(i)  # before the next group: a kill loses one group
         report(len(group))
     return [kept(i) for i in range(len(asked))]
 
 
 def _widths(cell: Cell) -> str:
-    """How many bits points of the algorithm and of the distribution have, if both say so."""
+    """The numbers of bits of the algorithm's and the distribution's points, for a message; empty unless both state them."""
     both = [getattr(one, "bits", None) for one in (cell.algorithm, cell.distribution)]
     return "" if None in both else f" ({both[0]} bits, those of the distribution {both[1]})"
 
 
 def _law_key(cell: Cell, experiment: pac.Experiment) -> dict[str, Any]:
-    """Where the failure probabilities of a cell are kept."""
+    """The key under which the failure probabilities of a cell are kept."""
     return {**cell.key(experiment, LAW), "draws": cell.effort.draws}
 
 
 def _groups(wanted: Iterable[int], asked: Sequence[tuple[Cell, pac.Experiment]]) -> list[list[int]]:
-    """Which of those wanted can look at the same samples, TOGETHER at most."""
+    """The wanted cells in groups that can share samples, each of at most TOGETHER."""
     groups: dict[Any, list[int]] = {}
     for i in wanted:
         cell, experiment = asked[i]
         leaves, structure = jax.tree.flatten(dataclasses.replace(experiment, distribution=None))
-        # NumPy is asked about the dtype of a JAX array, not about the array: JAX warns of that.
+        # NumPy is given the dtype of a JAX array rather than the array, about which JAX would warn.
         shapes = tuple((np.shape(leaf), np.result_type(getattr(leaf, "dtype", leaf))) for leaf in leaves)
         data = _as_bytes(experiment.distribution)
         groups.setdefault((structure, shapes, data, cell.number, experiment.n), []).append(i)
@@ -384,7 +384,7 @@ def _groups(wanted: Iterable[int], asked: Sequence[tuple[Cell, pac.Experiment]])
 
 
 def _as_bytes(tree: Any) -> Any:
-    """The structure and the bytes of a pytree: equal where it is the same."""
+    """The structure and the bytes of a pytree: equal for equal pytrees."""
     leaves, structure = jax.tree.flatten(tree)
     return structure, tuple(np.asarray(leaf).tobytes() for leaf in leaves)
 
@@ -413,10 +413,10 @@ def cells(algorithms: Any, distribution: Any, over: Any, effort: Effort, taken: 
     Args:
       algorithms, distribution, over: as for `dpjax.least_n`.
       effort: how they are measured.
-      taken: names that no setting may have, beside "series".
+      taken: names that no setting may have, besides "series".
 
     Raises:
-      TypeError, ValueError: what was handed in is none of these.
+      TypeError, ValueError: an argument is not of these forms.
     """
     makers, grid = _makers(algorithms), _grid(over, ("series", *taken))
     if not callable(distribution):
@@ -441,7 +441,7 @@ def cells(algorithms: Any, distribution: Any, over: Any, effort: Effort, taken: 
 
 
 def _takes(rule: str, function: Callable[..., Any], *given: Any, **named: Any) -> None:
-    """Refuses a function that cannot be called so."""
+    """Refuses a function that cannot be called with these arguments."""
     try:
         signature = inspect.signature(function, follow_wrapped=False)
     except (TypeError, ValueError):  # some builtins
@@ -485,7 +485,7 @@ def _grid(over: Any, taken: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _taken(make: Callable[..., Any], setting: Mapping[str, Any]) -> dict[str, Any]:
-    """Those values of a setting that a function takes by name; all, if it does not say what it takes."""
+    """Those values of a setting that a function takes by name; all of them if it does not say which it takes."""
     try:
         parameters = inspect.signature(make).parameters
     except (TypeError, ValueError):  # some builtins
@@ -501,8 +501,8 @@ def row(cell: Cell, **more: Any) -> dict[str, Any]:
 
 
 def opened(store: str | os.PathLike[str] | Keeper | None, what: str) -> Any:
-    """A store in a directory, or in memory, or one that is open already and stays so; `what` says for which sweep."""
-    keeper = Memory() if store is None else store  # an empty store is one, too, though its length is 0
+    """A store in a directory, or in memory if None, or one that is already open and stays open; `what` names the sweep."""
+    keeper = Memory() if store is None else store  # an empty store counts too, though its length is 0
     if hasattr(keeper, "get_or_compute"):
         return contextlib.nullcontext(keeper)
     if not isinstance(store, str | os.PathLike):
@@ -518,10 +518,10 @@ def _is_data(given: Any) -> bool:
 
 
 def _described(given: Any, depth: int = DEEPEST) -> Any:
-    """Type and numbers, as JSON data: what a stored result must agree with.
+    """The type and the numbers of an object, as JSON data: what a stored result must agree with.
 
     Raises:
-      TypeError: it holds something that does not tell what it is made of, or objects in objects more than `DEEPEST` times.
+      TypeError: it holds something that does not reveal what it is made of, or objects nested more than `DEEPEST` deep.
     """
     if depth < 0:
         raise TypeError(f"algorithms and distributions must not hold objects within objects more than {DEEPEST} times")
@@ -533,7 +533,7 @@ def _described(given: Any, depth: int = DEEPEST) -> Any:
         given = jax.random.key_data(given)
     if isinstance(given, np.ndarray | np.generic | jax.Array):
         array = np.asarray(given)
-        if array.dtype == object:  # whose bytes are addresses
+        if array.dtype == object:  # an object array's bytes are addresses
             return array.tolist()
         if array.size <= SPELT_OUT:  # 200 of uint8 and of int32 are different numbers once they are doubled
             return {"numbers": array.tolist(), "dtype": array.dtype.str}
@@ -550,7 +550,7 @@ def _described(given: Any, depth: int = DEEPEST) -> Any:
 
 
 def _parts(given: Any) -> dict[str, Any]:
-    """What an object holds: entries, attributes, what a function was given beforehand. Not its code, nor the globals that it uses."""
+    """What an object holds: entries, attributes, values bound to a function; but not its code, nor the globals that it uses."""
     if isinstance(given, type | types.ModuleType):
         return {}
     if isinstance(given, types.FunctionType):
@@ -570,7 +570,7 @@ def _parts(given: Any) -> dict[str, Any]:
 
 
 def _state(given: Any) -> dict[str, Any]:
-    """Attributes; where there are none, or the object has a way of its own to be copied, what a copy takes."""
+    """The attributes of an object; if it has none, or defines how it is copied, the data from which a copy is made."""
     own = type(given)
     if own.__reduce__ is object.__reduce__ and own.__reduce_ex__ is object.__reduce_ex__:
         if own.__getstate__ is not object.__getstate__:
@@ -583,7 +583,7 @@ def _state(given: Any) -> dict[str, Any]:
 
 
 def _rebuilt(given: Any) -> dict[str, Any]:
-    """What copying an object takes; one of a class of Python's without attributes takes nothing.
+    """The data from which a copy of an object is made; none for an instance of a plain Python class without attributes.
 
     Raises:
       TypeError: it cannot be copied.
@@ -608,5 +608,5 @@ def _rebuilt(given: Any) -> dict[str, Any]:
 
 
 def _text(description: Any) -> str:
-    """As one line."""
+    """The description as one line of JSON."""
     return json.dumps(description, sort_keys=True, default=repr)

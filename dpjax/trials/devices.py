@@ -1,10 +1,10 @@
 """Where trials run: every device of every process, by JAX's own sharding and collectives.
 
 Trials are divided over one mesh axis, `AXIS`, which holds all devices of all processes (`jax.distributed`). A device
-computes its share without a word to the others; only finished sums meet, in a small program of their own. (A
-collective inside the long program would wait, with the collectives' time limits, for the slowest device.)
+computes its share without communicating; only finished sums are combined, in a small separate program. (A
+collective inside the long program would wait, under the collectives' time limits, for the slowest device.)
 
-In a run of several processes each executes the same host program, and so calls these functions in the same order.
+In a run of several processes, each executes the same host program and so calls these functions in the same order.
 """
 
 import functools
@@ -31,7 +31,7 @@ def mesh() -> Mesh:
 
 
 def threads() -> int:
-    """Threads that run programs: with one CPU device one a usable core, for a program runs in one thread; else one."""
+    """Number of threads that run programs: with one CPU device one per usable core, as a program runs in one thread; otherwise one."""
     if jax.device_count() > 1 or jax.default_backend() != "cpu":
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -48,9 +48,9 @@ def everywhere(tree: Any) -> Any:
 
 
 def add_up(sums: Any) -> Any:
-    """What sums of `halves`, a row a device, stand for in all: Python integers, the same in every process.
+    """The totals that sums of `halves`, one row per device, represent: Python integers, the same in every process.
 
-    The devices' sums are split once more before they meet, so that up to 2^15 devices cannot overflow a word.
+    The devices' sums are split once more before they are added, so that up to 2^15 devices cannot overflow a word.
     """
 
     def join(quarters: np.ndarray) -> np.ndarray:
@@ -62,7 +62,7 @@ def add_up(sums: Any) -> Any:
 
 
 def gather(rows: Any) -> Any:
-    """The whole of an array whose first axis lies over all devices, in every process."""
+    """The whole of an array whose first axis is divided over all devices, in every process."""
     if jax.process_count() == 1:
         return jax.device_get(rows)
     return multihost_utils.process_allgather(rows, tiled=True)
@@ -77,7 +77,7 @@ def halves(words: Array) -> Array:
 
 @functools.cache
 def _add_up(mesh: Mesh) -> Any:
-    """The program: each device's row is split before rows meet."""
+    """The program of `add_up`: each device's row is split into halves before rows are added."""
 
     def added(sums: Any) -> Any:
         return jax.tree.map(lambda leaf: jnp.sum(halves(leaf), axis=1, dtype=leaf.dtype), sums)
@@ -99,12 +99,12 @@ def least(number: int) -> int:
 
 
 def as_the_first(value: Any) -> Any:
-    """JSON data of the first process, in every process."""
+    """The first process's JSON data, in every process."""
     if jax.process_count() == 1:
         return value
     text = json.dumps(value).encode() if lead() else b""
     (length,) = _from_the_first(np.asarray([len(text)], np.uint32))
-    words = np.zeros(1 << int(length // 4).bit_length(), np.uint32)  # a power of two: few programs
+    words = np.zeros(1 << int(length // 4).bit_length(), np.uint32)  # a power of two, so that few programs are compiled
     words.view(np.uint8)[: len(text)] = np.frombuffer(text, np.uint8)
     return json.loads(_from_the_first(words).tobytes()[:length])
 
@@ -117,7 +117,7 @@ def _from_the_first(words: np.ndarray) -> np.ndarray:
 
 
 def free_bytes() -> int:
-    """Bytes that a program on one device may still take, as the device or the operating system tells."""
+    """Bytes that a program on one device may still take, as reported by the device or the operating system."""
     device = jax.local_devices()[0]
     if device.platform != "cpu":
         stats = device.memory_stats()
@@ -127,7 +127,7 @@ def free_bytes() -> int:
 
 
 def _available() -> int:
-    """Bytes the machine has without swapping; where it does not say (not Linux), all it has."""
+    """Bytes of memory available without swapping; where the system does not report this (not Linux), all of its memory."""
     meminfo = pathlib.Path("/proc/meminfo")
     if meminfo.is_file() and (found := re.search(r"MemAvailable:\s+(\d+) kB", meminfo.read_text())):
         return 1024 * int(found[1])

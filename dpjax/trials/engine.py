@@ -4,23 +4,23 @@ A trial is a pure function `run(key, params)` of an explicit key. Trial t of cel
 
     fold_in(fold_in(root, c), t),
 
-so its outcome is a function of (root, c, t, params) alone: not of how trials are cut into chunks, of the
-number of threads, or of the point where a killed run was resumed. Trial t always runs in lane t mod `batch`
-of block t // `batch`, so not even a last bit of floating point moves with the cut.
+so its outcome is a function of (root, c, t, params) alone: it does not depend on how trials are cut into chunks,
+on the number of threads, or on the point where a killed run was resumed. Trial t always runs in lane t mod `batch`
+of block t // `batch`, so not even the last bit of a float depends on the cut.
 
 Everything people sweep is traced: the leaves of `params`, the cell, the range of trials. What must be static
 (a capacity, a limb count) belongs in the static fields of a `core.pytree.frozen` dataclass inside `params`;
 it is then part of the compiled program, and the only reason for another one. Pad samples to
 `dpjax.data.sample.bucket(n)` and pass n as data: one program then serves every n of a bucket.
 
-Blocks are small enough to stay in the processor's cache, and pieces run in one thread a core. Measured on two
-cores, sorting 1000 random words: 24 to 32 microseconds a trial in one thread, 13 in two with 64 to 1024
-trials a block, but 37 in two with 4096, which no longer fit. Where there are more devices than one CPU, each
+Blocks are small enough to stay in the processor's cache, and pieces run in one thread per core. Measured on two
+cores, sorting 1000 random words takes 24 to 32 microseconds per trial in one thread, 13 in two with 64 to 1024
+trials per block, but 37 in two with 4096, which no longer fit. Where there is more than a single CPU device, each
 step gives every device of every process (`devices`) a piece; every process must then make the same calls.
 
 Memory does not grow with the number of trials. A block whose program (by the compiler's own account) does not
-fit into what the device has free is halved, and so is one that runs out of memory all the same; a
-RuntimeWarning says so. Another block gives the same trials, though perhaps not the last bit of their floats.
+fit into the device's free memory is halved, and so is one that runs out of memory all the same; a
+RuntimeWarning says so. Another block size gives the same trials, though the last bits of their floats may differ.
 """
 
 import collections
@@ -54,18 +54,18 @@ MOST_TRIALS_A_PIECE = 2**15
 TRIALS_A_CELL = 2**32  # fold_in takes 32 bits
 
 _CACHE_BYTES = 2**20  # about the second cache of a core
-_FEW_LANES, _FEW_ROOMS = 16, 2  # below, starting an operation on a CPU costs more than what a cache saves
-_SPLIT_ROOMS = 128  # vector instructions nearly always save more than what leaves the cache costs; measured up to 72
+_FEW_LANES, _FEW_ROOMS = 16, 2  # with fewer, starting an operation on a CPU costs more than a cache saves
+_SPLIT_ROOMS = 128  # vector instructions nearly always save more than leaving the cache costs; measured up to 72
 _MOST_LANES = {"cpu": 1024}
 _PIECES_A_WORKER = 4  # so that a slow piece at the end does not leave the other threads idle for long
-_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory")  # the status of newer versions of XLA; a text of older ones
-_SHARE_OF_MEMORY = 2  # a program may take one half of what is free: others live there too
+_OUT_OF_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory")  # the status in newer versions of XLA; a text in older ones
+_SHARE_OF_MEMORY = 2  # a program may take one half of what is free: others use the device too
 
 
 def width() -> dict[str, bool]:
-    """What the key of a stored result says of floats and of JAX's random words: nothing where both are what they are by default.
+    """What the key of a stored result records about floats and JAX's random words: nothing where both are at their defaults.
 
-    With 64 bits there are other draws and other digits, and other words where `jax_threefry_partitionable` is off.
+    With 64-bit floats, draws and digits differ; with `jax_threefry_partitionable` off, the random words differ.
 
     >>> width()
     {}
@@ -76,13 +76,13 @@ def width() -> dict[str, bool]:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Of dpjax and the packages that may move a digit, by name: a stored result is another one where they differ.
+    """Versions, by name, of dpjax and the packages that may change a digit: where they differ, a stored result is another one.
 
     >>> sorted(versions())
     ['dp-accounting', 'dpjax', 'jax', 'jaxlib', 'numpy', 'scipy']
     """
     others = {package: importlib.metadata.version(package) for package in _COMPUTING}
-    return {"dpjax": sys.modules["dpjax"].__version__, **others}  # that of the code, installed or not
+    return {"dpjax": sys.modules["dpjax"].__version__, **others}  # the version of the code, installed or not
 
 
 def root_key(seed: int) -> Array:
@@ -128,7 +128,7 @@ def count(
         run: pure; `run(key, params)` returns a pytree of integer or boolean arrays (or scalars), the
             counters.
         params: pytree of numbers and arrays; Python numbers become arrays of the default dtypes.
-        root: a typed threefry key, as of `root_key`.
+        root: a typed threefry key, as from `root_key`.
         cell: which cell of the experiment's grid, from 0 to 2^32 - 1; cells are independent.
         trials: how many, at least 1; first + trials <= 2^32 (for more, use another cell).
         first: number of the first trial.
@@ -139,8 +139,8 @@ def count(
         The pytree of sums: Python ints for scalar counters, int64 NumPy arrays for others.
 
     Raises:
-        TypeError: `run` is not hashable, or returns something other than integers or booleans; `root` is no
-            typed key.
+        TypeError: `run` is not hashable, or returns something other than integers or booleans; `root` is not
+            a typed key.
         ValueError: a number is out of range, or an integer leaf of params does not fit its dtype.
         OverflowError: the sum of an array of counters does not fit 64 bits.
 
@@ -193,8 +193,8 @@ def evaluate(
 ) -> Any:
     """Outcomes, one by one, of draws first, ..., first + draws - 1 of a cell: exact laws over data draws.
 
-    The same keys as `count`. Draw t runs in lane t mod batch of the same compiled block whatever the range
-    asked for, so a resumed run gets the same floats to the last bit. Another `batch` may round differently:
+    The keys are those of `count`. Draw t runs in lane t mod batch of the same compiled block, whatever range
+    is requested, so a resumed run gets the same floats to the last bit. Another `batch` may round differently:
     keep it fixed.
 
     Args:
@@ -203,13 +203,13 @@ def evaluate(
         params, root, cell, report: as for `count`.
         draws: how many, at least 1; first + draws <= 2^32.
         first: number of the first draw.
-        batch: draws in one block. Whole blocks are computed: at 8, asking for 9 draws costs 16.
+        batch: draws in one block. Whole blocks are computed: with 8, requesting 9 draws costs 16.
 
     Returns:
         The pytree of NumPy arrays, draws along the first axis.
 
     Raises:
-        TypeError: `run` is not hashable; `root` is no typed key.
+        TypeError: `run` is not hashable; `root` is not a typed key.
         ValueError: a number is out of range, or an integer leaf of params does not fit its dtype.
 
     Example:
@@ -253,11 +253,11 @@ def evaluate(
 
 
 def default_batch(run: Run, params: Any) -> int:
-    """Trials a block by default: the most, of powers of two, whose largest operation touches at most 1 MiB.
+    """Default number of trials in a block: the largest power of two, up to 1024, whose largest operation touches at most 1 MiB.
 
-    On a CPU that may be 2 MiB up to 16 trials, and 128 MiB for one trial a thread: XLA cuts a large array among its threads, between trials
-    where there are enough of them; where it has to cut rows, of which samples have an odd number, it works without vector instructions.
-    On accelerators the room is a sixteenth of the device's memory, and a block at most 2^15 trials.
+    On a CPU up to 16 trials may touch 2 MiB, and one trial per thread 128 MiB: XLA divides a large array among its threads, between
+    trials where there are enough of them; where it has to divide rows, of which samples have an odd number, it works without vector
+    instructions. On accelerators the limit is a sixteenth of the device's memory, and a block has at most 2^15 trials.
     """
     lane_bytes = max(1, _bytes_a_lane(_traceable(run), *_shapes_of(tree_of_arrays(params))))
     device = jax.local_devices()[0]
@@ -271,10 +271,10 @@ def default_batch(run: Run, params: Any) -> int:
 
 
 def traffic(run: Run, params: Any, *, batch: int | None = None) -> float:
-    """Bytes of memory that the program of `count` reads and writes a trial, by the compiler's own account.
+    """Bytes of memory that the program of `count` reads and writes per trial, by the compiler's own account.
 
-    Operations that the compiler has joined are one; what is in a loop counts once where the number of its turns is data, and what is in
-    caches counts as memory.
+    Operations that the compiler has fused count as one. The body of a loop counts once where the number of iterations is data, and
+    accesses to caches count as memory.
 
     Args:
         run, params, batch: as for `count`.
@@ -313,7 +313,7 @@ def _fitting(
     lanes: int,
     signature: Signature,
 ) -> Iterator[tuple[int, Any]]:
-    """(trials done, result) of each of steps(program, lanes, first), with as many of the lanes as memory has room for."""
+    """(trials done, result) of each of steps(program, lanes, first), with as many of the lanes as fit into memory."""
     lanes = devices.least(lanes)
     while True:
         program, lanes = _compiled(build, lanes, signature)
@@ -323,7 +323,7 @@ def _fitting(
                 first += amount
             return
         except jax.errors.JaxRuntimeError as error:
-            # Other processes cannot know that this one failed: there the run ends, to be resumed.
+            # Other processes cannot know that this one failed: if there are any, the run ends, to be resumed.
             full = any(sign in str(error) for sign in _OUT_OF_MEMORY)
             if not full or lanes == 1 or jax.process_count() > 1:
                 raise
@@ -331,7 +331,7 @@ def _fitting(
 
 
 def _compiled(build: Callable[[int], Any], lanes: int, signature: Signature) -> tuple[Any, int]:
-    """The program of the most lanes, at most `lanes`, that fits into memory by the compiler's own account; MemoryError."""
+    """The program with the most lanes, at most `lanes`, that fits into memory by the compiler's own account, and its lanes; MemoryError."""
     while True:
         # Compiled here: worker threads do not see this thread's jax.config contexts and would trace anew.
         program = build(lanes)
@@ -354,9 +354,9 @@ def _counting(traceable: Run, given: Any, lanes: int) -> Any:
 
 
 def _bytes(program: Any, signature: Signature) -> int:
-    """Bytes a compiled program takes on a device, beside its arguments; 0 where the compiler does not say.
+    """Bytes a compiled program takes on a device, besides its arguments; 0 where the compiler does not say.
 
-    Asked once a signature: the question takes tens of milliseconds, more than many a run.
+    The compiler is asked once per signature: the query takes tens of milliseconds, longer than many runs.
     """
     if signature not in _BYTES:
         if len(_BYTES) >= 1024:
@@ -367,7 +367,7 @@ def _bytes(program: Any, signature: Signature) -> int:
 
 
 def _halved(lanes: int, why: str) -> int:
-    """Half the lanes, and a warning."""
+    """Half the lanes, with a warning."""
     warnings.warn(f"a block of {lanes} trials {why}; going on with {lanes // 2}", RuntimeWarning, stacklevel=2)
     return lanes // 2
 
@@ -389,7 +389,7 @@ def _key(words: UInt32[Array, "2"]) -> Array:
 
 @functools.partial(jax.jit, static_argnames=("run", "mesh"))
 def _one(run: Run, root: UInt32[Array, "2"], params: Any, mesh: Mesh) -> Any:
-    """One trial, to be traced only: where batches will run, so that `run` is traced once for all of them."""
+    """One trial, only ever traced, and under the same mapping over devices as batches, so that `run` is traced once for all of them."""
 
     def on_device(root: Array, params: Any) -> Any:
         return jax.tree.map(lambda leaf: leaf[None], run(_key(root), params))
@@ -407,7 +407,7 @@ def _blocks(
     lanes: int,
     mesh: Mesh,
 ) -> Any:
-    """A block on each device, one below the other."""
+    """Outcomes of one block on each device, stacked along the first axis."""
 
     def on_device(root: Array, cell: Array, starts: Array, params: Any) -> Any:
         return _block(run, root, cell, starts[lax.axis_index(devices.AXIS)], params, lanes)
@@ -425,7 +425,7 @@ def _sums(
     lanes: int,
     mesh: Mesh,
 ) -> Any:
-    """Sums over trials start + low, ..., start + high - 1, in halves, a row a device; `start` begins a block."""
+    """Sums over trials start + low, ..., start + high - 1, in halves, one row per device; `start` begins a block."""
 
     def on_device(root: Array, cell: Array, bounds: Array, params: Any) -> Any:
         start, low, high = bounds[lax.axis_index(devices.AXIS)]
@@ -437,7 +437,7 @@ def _sums(
             outcomes = _block(run, root, cell, start + (i * lanes).astype(jnp.uint32), params, lanes)
             return jax.tree.map(lambda counter: _halves(counter, keep), outcomes)
 
-        # A traced trip count: a last, partial piece costs what it holds and needs no program of its own.
+        # The trip count is traced: a last, partial piece costs only what it holds and needs no program of its own.
         shapes = jax.eval_shape(block, jnp.int32(0))
         zeros = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         blocks = (high + (lanes - 1)) // lanes
@@ -448,7 +448,7 @@ def _sums(
 
 
 def _on_devices(function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
-    """`function` on each device, given all arguments; results one below the other."""
+    """`function` on each device, given all arguments; results are stacked along the first axis."""
     # Loops inside start from constants, which the check would take for equal on all devices.
     return jax.shard_map(function, mesh=mesh, in_specs=devices.ALL, out_specs=devices.SHARE, check_vma=False)
 
@@ -481,7 +481,7 @@ def _steps(first: int, last: int, lanes: int, count: int) -> Iterator[np.ndarray
 
 
 def _in_parallel(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """(item, work(item)) in order, a few ahead. Threads are enough: a running program does not hold Python's lock."""
+    """(item, work(item)) in order, computed a few items ahead. Threads suffice: a running program does not hold Python's lock."""
     workers = devices.threads()
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         ahead: collections.deque[tuple[Any, Any]] = collections.deque()
@@ -508,7 +508,7 @@ def _shapes_of(params: Any) -> tuple[Any, tuple[jax.ShapeDtypeStruct, ...]]:
 
 @functools.lru_cache(maxsize=256)
 def _bytes_a_lane(run: Run, structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]) -> int:
-    """Bytes that the largest operation of one trial touches (`footprint`); what trials share is free."""
+    """Bytes that the largest operation of one trial touches (`footprint`); what trials share does not count."""
     params = jax.tree.unflatten(structure, shapes)
     with staging.uncollected():
         program = _one.trace(run, _ROOT, params, mesh=devices.mesh()).jaxpr.jaxpr
@@ -527,7 +527,7 @@ def _traceable(run: Run) -> Run:
 
 @functools.lru_cache(maxsize=256)
 def _jitted(run: Run) -> Run:
-    """One object a function: programs are found again by it."""
+    """One jitted object per function, by which its compiled programs are found again."""
     return jax.jit(run)
 
 
@@ -539,11 +539,11 @@ def _array(leaf: Any) -> Array:
     if given.dtype.kind not in "biufc":
         raise TypeError(f"params must hold numbers and arrays, got {leaf!r}")
     dtype = jnp.result_type(leaf)
-    # JAX would wrap a wide NumPy integer around without a word.
+    # JAX would silently wrap a wide NumPy integer around.
     if given.dtype.kind in "iu" and given.size and not _fits(given, dtype):
         raise ValueError(f"params must hold integers that fit {dtype}, got {leaf!r}")
     large = given.dtype.kind == "f" and np.any(np.isfinite(given) & (np.abs(given) > jnp.finfo(dtype).max))
-    # A number alone is a parameter; a table may have entries that are as good as 0.
+    # A single number is a parameter; a table may have entries that are as good as 0.
     small = given.dtype.kind == "f" and given.ndim == 0 and 0 < abs(given) < jnp.finfo(dtype).tiny
     if large or small:
         raise ValueError(f"params must hold numbers that fit {dtype}, got {leaf!r}")
@@ -572,7 +572,7 @@ def _check_cell(cell: int) -> np.uint32:
 
 
 def _check_range(first: int, trials: int, name: str = "trials") -> int:
-    """first + trials, within the cell."""
+    """first + trials, checked to lie within the cell."""
     arguments.integer("first", first, at_least=0)
     last = first + arguments.integer(name, trials, at_least=1)
     if last > TRIALS_A_CELL:
@@ -581,5 +581,5 @@ def _check_range(first: int, trials: int, name: str = "trials") -> int:
 
 
 def _check_batch(batch: int | None) -> int | None:
-    """The batch, if given."""
+    """The batch, checked if given."""
     return None if batch is None else arguments.integer("batch", batch, at_least=1, at_most=MOST_TRIALS_A_PIECE)

@@ -95,17 +95,17 @@ def wilson(events: int, trials: int, *, level: float = 0.95) -> Estimate:
 def mean(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     """Mean of independent draws with Student's t interval: mean +- t_{k-1} s / sqrt(k).
 
-    For exact failure probabilities of a learner, one a data draw, the mean estimates the failure over data
+    For exact failure probabilities of a learner, one per data draw, the mean estimates the failure over data
     and coins. **The interval is asymptotic**: exact for normal draws, and right in the limit of many draws of
     any law with a variance. It trusts that the k draws show the law's spread. No distribution-free interval
-    could say 1e-6 from 64 draws: a law that fails surely on a fraction p of all data, and never else, shows
-    64 zeros with probability (1-p)^64, which is above 5% up to p = 0.0457 (the "rule of three", about 3/k:
-    see `hidden_mass`). Where draws of very different size occur, the mean of a few dozen is led by the
+    could certify 1e-6 from 64 draws: a law that surely fails on a fraction p of all data, and never otherwise,
+    shows 64 zeros with probability (1-p)^64, which is above 5% up to p = 0.0457 (the "rule of three", about
+    3/k: see `hidden_mass`). Where draws differ greatly in size, the mean of a few dozen is dominated by the
     largest of them, and the interval is too short. The ends are not cut (see `mean_probability`): a low end
     below 0 says that the draws disagree by more than their mean.
 
     Args:
-        values: finite numbers, one a draw, at least two.
+        values: finite numbers, one per draw, at least two.
         level: confidence, in (0, 1).
 
     Returns:
@@ -128,7 +128,7 @@ def mean(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     # fsum: the mean does not depend on the order in which draws were added.
     value = math.fsum(draws) / draws.size
     away = draws - value
-    # In units of a power of two, which rounds nothing: the square of 1e-170 is 0, that of 1e170 infinite.
+    # Scaled by a power of two, which rounds nothing: unscaled, the square of 1e-170 would be 0, that of 1e170 infinite.
     unit = math.ldexp(1.0, math.frexp(float(np.max(np.abs(away))))[1] - 1)
     variance = math.fsum((away / unit) ** 2) / (draws.size - 1)
     half = float(special.stdtrit(draws.size - 1, (1 + level) / 2)) * math.sqrt(variance / draws.size) * unit
@@ -136,14 +136,14 @@ def mean(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
 
 
 def mean_probability(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
-    """`mean` of draws that are probabilities, the ends of its interval cut to [0, 1], where the truth lies.
+    """`mean` of draws that are probabilities, with the ends of its interval cut to [0, 1], where the truth lies.
 
     Example:
         >>> mean_probability([1e-6, 3e-6, 2e-6]).low
         0.0
     """
     found = mean(values, level=level)
-    # A law may be 1 and a rounding: what is said holds its value.
+    # A law may exceed 1 by a rounding: the interval contains the value even then.
     low, high = min(max(found.low, 0.0), found.value), max(min(found.high, 1.0), found.value)
     return dataclasses.replace(found, low=low, high=high)
 
@@ -156,7 +156,7 @@ def rate_sequence(events: int, trials: int, *, level: float = 0.95) -> Estimate:
         M_t(p) = B(S_t + 1/2, t - S_t + 1/2) / (B(1/2, 1/2) p^S_t (1-p)^(t-S_t))
 
     is a martingale with M_0 = 1, so P[there is a t with M_t(p) >= 1/(1-level)] <= 1 - level (Ville 1939; Robbins 1970).
-    The interval is {p: M_t(p) < 1/(1-level)}: with probability >= level it holds the truth at every t, so trials may
+    The interval is {p: M_t(p) < 1/(1-level)}: with probability >= level it contains the truth at every t, so trials may
     be stopped by looking at it. It is about 1.5 to 2 times as long as Clopper-Pearson's, which must not be peeked at.
 
     Args:
@@ -181,7 +181,7 @@ def rate_sequence(events: int, trials: int, *, level: float = 0.95) -> Estimate:
     most = special.betaln(events + 0.5, others + 0.5) - special.betaln(0.5, 0.5) + math.log(2 * tail)
 
     def least(events: int, others: int) -> float:
-        """ln of the least p that the interval holds: where ln(M (1-level)), which falls up to the observed rate, is 0."""
+        """ln of the least p in the interval: where ln(M (1-level)), which falls up to the observed rate, is 0."""
 
         def excess(x: float) -> float:
             return float(most - events * x - special.xlogy(others, -math.expm1(x)))
@@ -203,8 +203,8 @@ def mean_sequence(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
         interval  sum l_i X_i / sum l_i  +-  (ln(2/a) + sum (X_i - m_(i-1))^2 (-ln(1-l_i) - l_i)) / sum l_i,
 
     since exp(sum l_i (X_i - mean) - (X_i - m_(i-1))^2 (-ln(1-l_i) - l_i)) is at most a martingale (Fan, Grama and Liu
-    2015), for each sign. The value is the plain mean. The interval need not hold it in
-    its middle, nor at all if the values come in a systematic order.
+    2015), for each sign. The value is the plain mean, which need not lie in the middle of the interval, nor in it at all if the values
+    come in a systematic order.
 
     Args:
         values: numbers in [0, 1], in the order drawn, at least one.
@@ -228,7 +228,7 @@ def mean_sequence(values: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
     count = np.arange(1, draws.size + 1)
     means = (0.5 + np.cumsum(draws)) / (count + 1)
     variances = (0.25 + np.cumsum((draws - means) ** 2)) / (count + 1)
-    means, variances = np.append(0.5, means[:-1]), np.append(0.25, variances[:-1])  # those before the draw
+    means, variances = np.append(0.5, means[:-1]), np.append(0.25, variances[:-1])  # the values before the draw
     surprise = math.log(2 / (1 - level))
     weights = np.minimum(0.5, np.sqrt(2 * surprise / (variances * count * np.log1p(count))))
     half = (surprise + np.sum((draws - means) ** 2 * (-np.log1p(-weights) - weights))) / np.sum(weights)
@@ -289,10 +289,10 @@ def _negative(one: Estimate) -> Estimate:
 
 
 def hidden_mass(draws: int, *, level: float = 0.95) -> float:
-    """What may hide behind `draws` draws: the largest p with (1-p)^draws >= 1 - level, about 3/draws at 95%.
+    """The mass that `draws` draws may all miss: the largest p with (1-p)^draws >= 1 - level, about 3/draws at 95%.
 
     No upper confidence bound that holds for every law on [0,1] can lie below this when all draws are 0 (the
-    law that is 1 with a probability just under p, else 0, would break it).
+    law that is 1 with a probability just under p, and otherwise 0, would break it).
 
     Args:
         draws: independent draws, at least 1.

@@ -21,19 +21,19 @@ COLUMNS = ("n", "alpha", "failure", "low", "high", "by")
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Failures(Table):
-    """The result of `failures`; printed, a table.
+    """The result of `failures`, which prints as a table.
 
-    Its rows (`to_rows`, `to_pandas`) are dicts, one a series, setting, n and alpha, in the order given: `series`; the setting's; `n`;
-    `alpha`; `failure`, the probability; `low` and `high`, its interval; `by`, "law" or "trials".
+    Its rows (`to_rows`, `to_pandas`) are dicts, one for each series, setting, n and alpha, in the order given. Their keys: `series`; the
+    names in the setting; `n`; `alpha`; `failure`, the probability; `low` and `high`, its interval; `by`, "law" or "trials".
 
     Attributes:
-      level: as given.
+      level: confidence of the intervals, as given.
     """
 
     level: float
 
     def plot(self, ax: Any = None) -> Any:
-        """Draws the failure probability against n, a line a series, setting and alpha, and returns the axes."""
+        """Draws the failure probability against n, one line per series, setting and alpha, and returns the axes."""
         from dpjax.plotting import curves
 
         return curves.failures(self, ax)
@@ -59,24 +59,24 @@ def failures(
 ) -> Failures:
     """P[population error > alpha, or nothing released], for each series, setting, n and alpha.
 
-    All draw their data from the same keys, exactly as in `least_n`. The whole grid of numbers (epsilons, deltas, alphas; all n) is
-    one compiled program a series, unless a setting changes shapes (bits, rounds), and all that ask for one n of one distribution look
-    at the same samples, drawn once.
+    All draw their data from the same keys, exactly as in `least_n`. Each series runs the whole grid of numbers (epsilons, deltas, alphas;
+    all n) as one compiled program, unless a setting changes shapes (bits, rounds); all cells with the same n and the same distribution use
+    the same samples, drawn once.
 
     Args:
       algorithms, distribution, over: as for `least_n`.
-      n: numbers of examples. One program of as many rows as the largest needs serves all: ask for far smaller ones in their own call.
-      alpha: population errors (excesses, where there are such) up to which a hypothesis is good, in [0, 1].
+      n: numbers of examples. One program with as many rows as the largest needs serves all: request far smaller ones in their own call.
+      alpha: population errors (excess errors, where the distribution defines them) up to which a hypothesis is good, in [0, 1].
       level: confidence of each interval: Student's t over data draws for a law (asymptotic), Clopper and Pearson's for trials.
       seed, by, draws, store, progress: as for `least_n`.
-      trials: at each n, where there is no law.
+      trials: number of trials at each n, where there is no law.
 
     Returns:
       `Failures`: `to_rows()`, `to_pandas()`, `plot()`.
 
     Raises:
       TypeError, ValueError: an argument out of range; an algorithm or a distribution that JAX cannot trace, or that draws from anything but
-        its key; an algorithm whose `probability` some of its runs contradict, or none of whose runs takes the data.
+        its key; an algorithm whose `probability` is contradicted by some of its runs, or none of whose runs accepts the data.
 
     >>> from dpjax.concepts import thresholds as concept
     >>> from dpjax.learners import thresholds
@@ -128,7 +128,7 @@ def failures(
 
 
 def _listed(name: str, value: Any) -> list[Any]:
-    """One number, or some, as a list."""
+    """One number, or several, as a list."""
     values = [value] if np.ndim(value) == 0 else arguments.several(name, value)
     if not values:
         raise ValueError(f"{name} must hold at least one number, got {value!r}")

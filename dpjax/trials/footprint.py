@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-_BETWEEN_PLACES = {  # operations that may leave a shape as it is and yet look at other places
+_BETWEEN_PLACES = {  # operations that may preserve the shape and yet read other positions
     *("sort", "rev", "cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "transpose", "fft"),
     *("gather", "dynamic_slice", "dynamic_update_slice", "scatter", "scatter-add"),
     *("dot_general", "conv_general_dilated", "cholesky", "triangular_solve", "custom_vmap_call"),
@@ -11,11 +11,10 @@ _BETWEEN_PLACES = {  # operations that may leave a shape as it is and yet look a
 
 
 def largest(program: Any, owned: Iterable[bool]) -> int:
-    """Bytes that the largest operation of a program reads and writes, of what depends on the inputs that are `owned`.
+    """Bytes that the largest operation of a program reads and writes, counting only values that depend on the `owned` inputs.
 
-    A batch of trials takes so many times the number of trials: what does not depend on a trial's key is there once for all. Of an
-    operation that works number by number only what it writes counts, for compilers mostly have it take its operands from the operation
-    that made them.
+    A batch of trials takes this many bytes times the number of trials; what does not depend on a trial's key exists once for all of them.
+    Of an elementwise operation only the output counts, since compilers mostly fuse it with the operation that makes its operands.
 
     >>> import jax, jax.numpy as jnp
     >>> program = jax.make_jaxpr(lambda x, table: table[x] + x)(jnp.int32(3), jnp.arange(1000)).jaxpr
@@ -46,14 +45,14 @@ def largest(program: Any, owned: Iterable[bool]) -> int:
 
 
 def _bytes(equation: Any, own: set[int]) -> int:
-    """What an operation touches of a trial's own."""
+    """Bytes that an operation touches among the values that depend on a trial."""
     by_number = _works_by_number(equation)
     values = equation.outvars if by_number else (*equation.invars, *equation.outvars)
     return sum(value.aval.size * value.aval.dtype.itemsize for value in values if id(value) in own)
 
 
 def _works_by_number(equation: Any) -> bool:
-    """Whether each number of the results is made of those at its place, or is one of them that is there several times."""
+    """Whether each number of the results is computed from the operands at its own position, or is a repetition of an operand."""
     if equation.primitive.name == "broadcast_in_dim":
         return True
     shapes = {result.aval.shape for result in equation.outvars}
@@ -62,14 +61,14 @@ def _works_by_number(equation: Any) -> bool:
 
 
 def _handed_on(equation: Any, reads: list[bool], count: int) -> list[bool]:
-    """Which inputs of a program inside an operation depend on a trial: its last ones, and all that a loop changes."""
+    """Which inputs of a program inside an operation (its last operands) depend on a trial; all that a loop changes count as dependent."""
     handed = reads[len(reads) - count :]
     constants = _constants(equation, count)
     return handed[:constants] + [True] * (count - constants)
 
 
 def _constants(equation: Any, count: int) -> int:
-    """How many of the inputs of a program inside an operation stay as they are: all, if it is no loop."""
+    """How many of the inputs of a program inside an operation stay constant: all, if it is not a loop."""
     name, given = equation.primitive.name, equation.params
     if name == "scan" and "ft_in" in given:  # since JAX 0.12: trees of the constants, the state, and what is scanned
         return len(list(given["ft_in"].unpack()[0]))
@@ -87,5 +86,5 @@ def programs(equation: Any) -> list[Any]:
 
 
 def _members(value: Any) -> tuple[Any, ...]:
-    """Those of a tuple or list, or the value alone."""
+    """The members of a tuple or list, or the value alone."""
     return tuple(value) if isinstance(value, tuple | list) else (value,)

@@ -1,6 +1,6 @@
 """Progress of a long run on standard error: how much is done, the rate, the time left.
 
-On a terminal a bar; elsewhere (a log file) a plain line every few seconds. Printed by the host between
+On a terminal it is a bar; elsewhere (a log file) a plain line every few seconds. The host prints it between
 chunks, never from inside a compiled program.
 """
 
@@ -48,7 +48,7 @@ class Progress:
             options = {"file": _Lines(stream), "mininterval": _SECONDS_A_LINE, "bar_format": _LINE}
         total = arguments.integer("total", total, at_least=0)
         self._noted = time.monotonic()
-        # In a run of several processes the first one speaks.
+        # In a run of several processes only the first one prints.
         self._bar = _Bar(
             disable=silent or not devices.lead(),
             total=total,
@@ -60,16 +60,16 @@ class Progress:
         )
 
     def done(self, amount: int) -> None:
-        """`amount` more is done."""
+        """Records that `amount` more is done."""
         self._bar.update(amount)
 
     def skip(self, amount: int) -> None:
-        """`amount` more was done by an earlier process: it counts as done, but not towards the rate."""
+        """Records that `amount` more was done by an earlier process: it counts as done, but not towards the rate."""
         self._bar.initial += amount
         self._bar.update(amount)
 
     def note(self, what: str) -> None:
-        """What is being done: shown behind the rest, every few seconds."""
+        """Sets the text that says what is being done: shown after the rest, refreshed every few seconds."""
         self._bar.set_postfix_str(what, refresh=False)
         if time.monotonic() - self._noted > _SECONDS_A_LINE:
             self._noted = time.monotonic()
@@ -101,7 +101,7 @@ class _Lines:
         self._stream, self._last = stream, ""
 
     def write(self, text: str) -> None:
-        """One line for one state of the bar, that differs from the one before."""
+        """Writes one line for each state of the bar that differs from the one before."""
         if (line := text.strip("\r\n ")) and line != self._last:
             self._stream.write(line + "\n")
             self._last = line

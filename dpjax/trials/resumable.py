@@ -1,6 +1,6 @@
 """Long counts and evaluations in chunks, each stored before the next begins: a kill loses one chunk.
 
-The result is that of one call of `engine.count` or `engine.evaluate`, for any chunk size and any number of
+The result equals that of one call of `engine.count` or `engine.evaluate`, for any chunk size and any number of
 kills.
 """
 
@@ -38,9 +38,9 @@ def count(
         run, params, root, cell, trials, batch: as for `engine.count`.
         store: where chunks are kept.
         key: identifies this count within the run; must determine params and cell.
-        chunk: trials a record: what a kill may lose. Another chunk on resuming gives the same result, but
-            recomputes.
-        progress: told of trials done now and of those found in the store.
+        chunk: trials per record, which is what a kill may lose. Resuming with another chunk gives the same
+            result, but recomputes it.
+        progress: informed of trials done now and of those found in the store.
 
     Returns:
         As `engine.count`.
@@ -74,7 +74,7 @@ def evaluate(
     Args:
         run, params, root, cell, draws, batch: as for `engine.evaluate`.
         store, key, progress: as for `count`.
-        chunk: draws a record; best a multiple of batch, of which only whole blocks are computed.
+        chunk: draws per record; best a multiple of batch, since only whole blocks of it are computed.
 
     Returns:
         As `engine.evaluate`, floats as float64 (which holds every float32).
@@ -107,7 +107,7 @@ def parts(
 
     Args:
         unit: "trials", for the sums of `engine.count`, or "draws", for the outcomes of `engine.evaluate`.
-        sizes: of the chunks; the rest as for `count` and `evaluate`.
+        sizes: sizes of the chunks; the other arguments are as for `count` and `evaluate`.
     """
     if taken := {"first", unit} & set(key):
         raise ValueError(f"key must leave {' and '.join(sorted(taken))} to the chunks of a record, got {dict(key)!r}")
@@ -129,13 +129,13 @@ def parts(
 
 
 def _sum(*chunks: Any) -> Any:
-    """Exactly: as Python integers first."""
+    """The exact sum, added in Python integers."""
     total = sum(np.asarray(part, dtype=object) for part in chunks)
     return int(total) if np.ndim(total) == 0 else np.asarray(total).astype(np.int64)
 
 
 def _equal(name: str, total: int, chunk: int) -> list[int]:
-    """Chunks of one size, and the rest."""
+    """Chunk sizes: equal ones, and the remainder."""
     total = arguments.integer(name, total, at_least=1, at_most=engine.TRIALS_A_CELL)
     chunk = arguments.integer("chunk", chunk, at_least=1)
     return [min(chunk, total - first) for first in range(0, total, chunk)]

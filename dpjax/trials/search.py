@@ -16,9 +16,9 @@ class LeastN:
 
     Attributes:
         n: least n found with failure <= beta, by the estimates' values; None unless status is FOUND.
-        low, high: n-interval: the estimate at low - 1 lies above beta with its whole interval (low is the
-            minimum where no such point was met), and that at `high` at or below it; high is None where no
-            point searched does.
+        low, high: the n-interval. The whole interval of the estimate at low - 1 lies above beta (low is the
+            minimum where no such point was met), and that of the estimate at `high` at or below beta (high is
+            None where this holds at no point searched).
         status: FOUND or ABOVE_MAXIMUM.
         evaluations: every (n, Estimate) computed, by increasing n.
     """
@@ -44,12 +44,12 @@ def least_n(
 
     **Assumes that failure does not increase with n.** Doubles or halves n from `start` until failure crosses
     beta, then cuts the bracket (a, b], failure(a) > beta >= failure(b), at its geometric mean until b - a <=
-    max(1, rtol a), and answers b. The same is then done, from the points already known, for the low and the
+    max(1, rtol a), and returns b. The same is then done, from the points already known, for the low and the
     high ends of the estimates: under the assumption the true least n lies in [low, high] whenever the two
-    intervals that decide it hold the truth. (Which points decide depends on the estimates, so this is not a
+    intervals that decide it contain the truth. (Which points decide depends on the estimates, so this is not a
     joint confidence statement at their level.) Where noise contradicts the assumption, the largest n seen to fail counts.
 
-    The points visited are a deterministic function of the answers: a resumed run replays them from its store.
+    The points visited are a deterministic function of the estimates: a resumed run replays them from its store.
 
     Args:
         failure: estimate of the failure probability with n examples, by exact laws (`estimates.mean`) or by
@@ -59,9 +59,9 @@ def least_n(
         maximum: largest n ever tried.
         minimum: smallest n ever tried.
         rtol: relative width of the last bracket, in [0, 1); 0 gives the exact integer.
-        reach: ends of the n-interval are looked for up to this factor away from n, at least 1. An interval
-            that cannot end (an upper confidence end above beta at any n, for want of trials) then costs
-            little.
+        reach: the ends of the n-interval are searched for up to this factor away from n, at least 1. An
+            interval without an end (the upper confidence limit exceeds beta at every n, for want of trials)
+            then costs little.
 
     Returns:
         LeastN.
@@ -91,7 +91,7 @@ def least_n(
 def steps(
     *, beta: float, start: int, maximum: int, minimum: int = 1, rtol: float = 0.0, reach: float = 4.0
 ) -> Generator[int, Estimate, LeastN]:
-    """The search of `least_n` as a conversation, so that several can go on at once: yields an n, is sent the estimate there.
+    """The search of `least_n` as a generator, so that several can run at once: it yields an n and is sent the estimate there.
 
     Args:
         beta, start, maximum, minimum, rtol, reach: as for `least_n`.
@@ -157,7 +157,7 @@ def _next(below: int | None, above: int | None, smallest: int, largest: int, rto
 
 
 def _check_estimate(n: int, estimate: Estimate) -> Estimate:
-    """The estimate, if its three numbers are numbers."""
+    """The estimate, checked: none of its three numbers may be NaN."""
     if not isinstance(estimate, Estimate):
         raise TypeError(f"failure must return an Estimate, got {estimate!r} at n = {n}")
     if any(map(math.isnan, (estimate.value, estimate.low, estimate.high))):

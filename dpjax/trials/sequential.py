@@ -1,7 +1,7 @@
 """Trials until the answer is clear: easy cells stop early, and looking after every chunk costs no confidence.
 
 Estimates come with confidence sequences (`estimates.rate_sequence`, `estimates.mean_sequence`): with probability at
-least `level` ALL the intervals of a run hold the truth, so it may stop at any moment, for any reason.
+least `level` ALL the intervals of a run contain the truth, so it may stop at any moment, for any reason.
 """
 
 import itertools
@@ -37,7 +37,7 @@ def narrow(*, width: float | None = None, relative: float | None = None) -> Enou
 
 
 def apart_from(number: float) -> Enough:
-    """Enough when the interval lies on one side of `number`: all that a search for n* asks.
+    """Enough when the interval lies on one side of `number`, which is all that a search for n* needs.
 
     >>> apart_from(0.1)(Estimate(0.05, 0.01, 0.09, 0.95, 300))
     True
@@ -62,24 +62,24 @@ def rate(
     batch: int | None = None,
     progress: Progress | None = None,
 ) -> Estimate:
-    """The rate of an event, by as many trials as it takes, at most `maximum`.
+    """The rate of an event, estimated from as many trials as it takes, at most `maximum`.
 
-    Trials 0, 1, ... of the cell, as `engine.count` has them, in chunks of doubling size; after each, `enough` decides.
+    Runs trials 0, 1, ... of the cell, those of `engine.count`, in chunks that double the total; after each, `enough` decides.
 
     Args:
-        run, params, root, cell, batch: as for `engine.count`; `run` returns the event, 0 or 1, or a dict of such.
+        run, params, root, cell, batch: as for `engine.count`; `run` returns the event, 0 or 1, or a dict of events.
         store, key, progress: as for `resumable.count`.
-        enough: looks at the estimate so far; `narrow(...)`, `apart_from(...)`, or a function of your own.
-        maximum: trials at most.
-        event: which entry of the dict, if it is one.
-        level: of the confidence sequence.
-        chunk: trials before the first look.
+        enough: decides from the estimate so far; `narrow(...)`, `apart_from(...)`, or a function of your own.
+        maximum: largest number of trials.
+        event: which entry of the dict, if `run` returns one.
+        level: confidence of the sequence.
+        chunk: trials before the first decision.
 
     Returns:
         The last estimate; its `count` says how many trials were made.
 
     Raises:
-        TypeError, ValueError: as `resumable.count`, or `event` is no entry, or `run` counts more events than trials.
+        TypeError, ValueError: as `resumable.count`, or `event` names no entry, or `run` counts more events than trials.
 
     Example:
         >>> import tempfile
@@ -125,13 +125,13 @@ def mean(
 ) -> Estimate:
     """The mean of a number in [0, 1], such as an exact failure probability, over as many draws as it takes.
 
-    As `rate`, with `estimates.mean_sequence`, which trusts no normal approximation. It needs some hundred draws to say
-    anything; where a few dozen draws of a law must do, `estimates.mean` at a number of draws fixed beforehand is the
+    As `rate`, with `estimates.mean_sequence`, which relies on no normal approximation. It needs some hundred draws to say
+    anything; where a few dozen draws of a law must suffice, `estimates.mean` at a number of draws fixed beforehand is the
     (asymptotic) alternative.
 
     Args:
         run: returns one number in [0, 1].
-        maximum, chunk: draws at most, and before the first look.
+        maximum, chunk: largest number of draws, and draws before the first decision.
         params, store, key, root, cell, enough, level, batch, progress: as for `rate`.
 
     Returns:
@@ -157,7 +157,7 @@ def mean(
 
 
 def _doubling(name: str, total: int, chunk: int) -> list[int]:
-    """Chunks after which 1, 2, 4, ... times `chunk` are done, and the rest."""
+    """Sizes of chunks after which 1, 2, 4, ... times `chunk` are done, and of the remainder."""
     total = arguments.integer(name, total, at_least=1, at_most=engine.TRIALS_A_CELL)
     done = arguments.integer("chunk", chunk, at_least=1)
     ends = [0]

@@ -1,6 +1,6 @@
-"""One store for a run of several processes: the first process keeps it, the others hear what it holds.
+"""One store for a run of several processes: the first process keeps it, and sends the others what it holds.
 
-Every process walks the same path, because each result it sees is the first process's: read from the store, or computed
+Every process takes the same path, because each result it sees is the first process's: read from the store, or computed
 by all together (the counts inside are collectives) and then taken from the first.
 """
 
@@ -14,16 +14,16 @@ from dpjax.trials.store import Store, as_json, open_store, round_trip
 
 
 class Keeper(Protocol):
-    """What experiments ask of a store."""
+    """What experiments require of a store."""
 
     def get_or_compute(self, key: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """The stored result under `key`; else `compute()`, stored before it is returned."""
+        """The stored result under `key`; if there is none, `compute()`, stored before it is returned."""
 
     def __contains__(self, key: Mapping[str, Any]) -> bool: ...
 
 
 class Memory:
-    """A `Keeper` that forgets all when the program ends, for runs that are short."""
+    """A `Keeper` that forgets everything when the program ends, for short runs."""
 
     def __init__(self) -> None:
         self._records: dict[str, Any] = {}
@@ -65,7 +65,7 @@ class SharedStore:
 
 @contextlib.contextmanager
 def open_shared(directory: str | os.PathLike[str], identity: Mapping[str, Any], *, resume: bool) -> Any:
-    """`open_store` in the first of this run's processes; whatever is wrong there is said in all.
+    """`open_store` in the first of this run's processes; an error there is raised in all of them.
 
     Raises:
         ValueError: as `open_store`; or the processes do not run the same thing.

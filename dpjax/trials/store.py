@@ -1,12 +1,12 @@
-"""An append-only store of results: what was computed is never lost, and a resumed run repeats it exactly.
+"""An append-only store of results: what was stored is never lost, and a resumed run repeats it exactly.
 
 One file, `records.jsonl`, in an output directory. Its first line says which run this is; each other line is
 one result. A line is JSON and carries a checksum, and is appended by one write followed by fsync. A process
 killed at any moment thus leaves whole lines and at most one torn last line, which the next `resume` drops:
 the work in flight is lost, nothing else. Numbers are written so that they are read back to the last bit.
 
-An experiment asks for its results only through `Store.get_or_compute`, in an order that depends on nothing
-but earlier results. Then a resumed run walks the same path, first through what is stored, and ends the same.
+An experiment requests its results only through `Store.get_or_compute`, in an order that depends on nothing
+but earlier results. Then a resumed run takes the same path, first through what is stored, and ends the same.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ class Store:
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by close)
 
     def get_or_compute(self, key: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
-        """The stored result under `key`; else `compute()`, stored and safely on disk before it is returned.
+        """The stored result under `key`; if there is none, `compute()`, safely on disk before it is returned.
 
         Args:
             key: JSON data: what identifies the result within the run.
@@ -46,7 +46,7 @@ class Store:
 
         Raises:
             TypeError: key or result is not JSON data.
-            OSError: the disk refused; the store is as before the call.
+            OSError: writing to the disk failed; the store is as before the call.
         """
         name = as_json(key)
         if name not in self._records:
@@ -67,18 +67,18 @@ class Store:
             yield json.loads(name), round_trip(value)
 
     def close(self) -> None:
-        """Lets another process have the directory."""
+        """Closes the file and releases the directory to other processes."""
         self._file.close()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def __del__(self) -> None:
-        if hasattr(self, "_file"):  # else it was never opened, and whoever took the lock lets go
+        if hasattr(self, "_file"):  # otherwise it was never opened, and whoever took the lock releases it
             self.close()
 
     def __reduce__(self) -> Any:
-        # A copy would share the descriptors: closing either would let go of the lock of both.
+        # A copy would share the descriptors: closing either would release the lock for both.
         rule = "close it, and open its directory again by open_store(..., resume=True)"
         raise TypeError(f"a store holds the lock of its directory, and is not copied or pickled: {rule}")
 
@@ -96,7 +96,7 @@ class Store:
                 raise OSError(f"only {written} of {len(line)} bytes could be written to {self._file.name}")
             os.fsync(self._file.fileno())
         except BaseException:
-            os.ftruncate(self._file.fileno(), self._size)  # or the next line would be glued to a torn one
+            os.ftruncate(self._file.fileno(), self._size)  # otherwise the next line would be glued to a torn one
             raise
         self._size += len(line)
 
@@ -105,7 +105,7 @@ def open_store(directory: str | os.PathLike[str], identity: Mapping[str, Any], *
     """Opens an output directory for one run; refuses one that holds something else, and leaves it as it was.
 
     Args:
-        directory: made if absent. Without `resume` it must be absent or empty.
+        directory: created if absent. Without `resume` it must be absent or empty.
         identity: JSON data that says which run this is (experiment, preset, parameters, seed, ...): a
             directory is resumed only by a run of equal identity.
         resume: continue the run stored there, if any; a torn last line, left by a killed process, is dropped.
@@ -168,7 +168,7 @@ def _some(names: set[str]) -> str:
 
 
 def _lock(directory: pathlib.Path) -> int:
-    """A descriptor that holds the directory; the kernel releases it when its process dies."""
+    """A descriptor that holds the directory's lock; the kernel releases it when its process dies."""
     import fcntl  # POSIX only: here, so that importing this module works elsewhere
 
     descriptor = os.open(directory, os.O_RDONLY)
@@ -182,7 +182,7 @@ def _lock(directory: pathlib.Path) -> int:
 
 
 def _begin(directory: pathlib.Path, header: bytes) -> None:
-    """Writes the first line, under another name first: the file is never there without it."""
+    """Writes the first line to a file of another name, then renames it: `FILE` never exists without its first line."""
     with open(directory / _UNBORN, "wb") as file:
         file.write(header)
         file.flush()
@@ -229,7 +229,7 @@ def _parse(line: bytes) -> Any:
 
 
 def _differences(stored: Any, asked: Any, where: str = "") -> list[str]:
-    """Where two pieces of JSON data differ, one phrase a place."""
+    """Where two pieces of JSON data differ, one phrase per place."""
     if isinstance(stored, dict) and isinstance(asked, dict):
         fields = sorted(stored.keys() | asked.keys())
         pairs = [(stored.get(field, _ABSENT), asked.get(field, _ABSENT)) for field in fields]

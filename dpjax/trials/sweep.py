@@ -1,7 +1,8 @@
 """`dpjax.least_n`: how many examples each of several algorithms needs, at each of several settings.
 
-By exact laws where an algorithm has one, averaged over data drawn from the distribution, else by sequential trials. Anything with
-`__call__(key, sample)` will do for an algorithm, anything that draws samples and knows errors for a distribution.
+Failure probabilities come from an algorithm's exact law where it has one, averaged over data drawn from the distribution, and otherwise
+from sequential trials. Anything with `__call__(key, sample)` serves as an algorithm, anything that draws samples and computes errors as a
+distribution.
 """
 
 import dataclasses
@@ -20,21 +21,24 @@ from dpjax.trials.shared import Keeper
 from dpjax.trials.table import Table
 
 COLUMNS = ("n", "low", "high", "by", "reason")
-FEWEST, FURTHEST = 1023, 4095  # examples of a dpjax algorithm for which there is room from the start
-FIRST_LOOK = 32  # trials before it is first asked on which side of beta the rate lies
-REACH = 1.5  # how far from n its interval is looked for
+FEWEST, FURTHEST = (
+    1023,
+    4095,
+)  # bounds on the expected examples of a dpjax algorithm for which there is room from the start
+FIRST_LOOK = 32  # trials before the first decision on which side of beta the rate lies
+REACH = 1.5  # factor from n up to which the ends of its interval are searched for
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Curve(Table):
-    """The result of `least_n`; printed, a table.
+    """The result of `least_n`, which prints as a table.
 
-    Its rows (`to_rows`, `to_pandas`) are dicts, one a series and setting, in the order given: `series`; the setting's; `n`, the least n
-    found (None if there is none up to the maximum); `low` and `high`, its interval (None where it has no end); `by`, "law" or "trials";
-    `reason`, why there is no n, else None.
+    Its rows (`to_rows`, `to_pandas`) are dicts, one for each series and setting, in the order given. Their keys: `series`; the names in the
+    setting; `n`, the least n found (None if there is none up to the maximum); `low` and `high`, its interval (None where it has no end);
+    `by`, "law" or "trials"; `reason`, why there is no n, and otherwise None.
 
     Attributes:
-      alpha, beta, level: as given.
+      alpha, beta, level: as given to `least_n`.
     """
 
     alpha: float
@@ -42,7 +46,7 @@ class Curve(Table):
     level: float
 
     def plot(self, ax: Any = None) -> Any:
-        """Draws n against the first setting that varies, a line a series (and a value of the others), and returns the axes."""
+        """Draws n against the first setting that varies, one line per series (and values of the others), and returns the axes."""
         from dpjax.plotting import curves
 
         return curves.least_n(self, ax)
@@ -72,45 +76,47 @@ def least_n(
 ) -> Curve:
     """The least n with P[population error > alpha, or nothing released] <= beta, for each series and setting.
 
-    Assumes that failure does not increase with n, and searches by doubling and halving (`trials.search`). All series meet the same
-    data, and so do all settings of which the distribution is made of the same (all epsilons, if it takes none): draws depend on the seed
-    and on that alone, so more series or settings change nothing. Samples of different n are drawn from the same keys. Cells that differ
-    in numbers only share a compiled program, and their laws samples. What an algorithm reads from globals is part of that program:
-    whoever changes them calls `jax.clear_caches()`, or hands them in. An algorithm of your own shares a program between settings only if
-    it is a pytree (`dpjax.core.pytree.frozen`); otherwise each setting is one more program, which stays in memory until then.
+    Assumes that failure does not increase with n, and searches by doubling and halving (`trials.search`). All series see the same
+    data, and so do all settings that make the same distribution (all epsilons, if it takes none): draws depend only on the seed and on
+    the values from which the distribution is made, so further series or settings change nothing. Samples of different n are drawn from
+    the same keys. Cells that differ only in numbers share a compiled program, and their laws share samples. What an algorithm reads from
+    globals is part of that program: whoever changes a global must call `jax.clear_caches()`, or pass its value to the algorithm instead.
+    An algorithm of your own shares a program between settings only if it is a pytree (`dpjax.core.pytree.frozen`); otherwise each setting
+    is one more program, which stays in memory until then.
 
     Args:
-      algorithms: by the name of its series, a function that makes an algorithm of a setting: `make(**setting)`. What it makes is
+      algorithms: for each series, by name, a function that makes an algorithm from a setting: `make(**setting)`. The algorithm is
         called with (key, sample) and returns an `Outcome` or a hypothesis. If it has `probability(sample, event)`, which returns
-        (P[event], P[not, or bottom]), the law of `distribution.within(alpha)` takes the place of trials; at the first setting of a series
-        a few runs are compared with the law of an algorithm that is not dpjax's.
-      distribution: makes of a setting (of those of its values that it takes by name: of `lambda bits: ...` the bits) what has
-        `sample(key, capacity, n)` and `error(hypothesis)` (or `errors`, for k hypotheses), and `within(alpha)` if laws are to be
-        used; see `dpjax.concepts`. With `excess` (`excesses`) and `within_excess(alpha)` these are taken, as of `concepts.agnostic`.
-      over: the values of each setting, as {"bits": [8, 16]}; of several all combinations.
-      alpha: largest population error (excess, where there is one) that counts as success, in [0, 1].
+        (P[event], P[not, or bottom]), the law of `distribution.within(alpha)` takes the place of trials; at the first setting of a series,
+        the law of an algorithm that is not dpjax's is compared with a few runs.
+      distribution: a function that makes the distribution from those values of a setting that it takes by name (`lambda bits: ...` takes
+        the bits). A distribution has `sample(key, capacity, n)` and `error(hypothesis)` (or `errors`, for k hypotheses), and
+        `within(alpha)` if laws are to be used; see `dpjax.concepts`. If it has `excess` (`excesses`) and `within_excess(alpha)`, as in
+        `concepts.agnostic`, these are used instead.
+      over: the values of each setting, such as {"bits": [8, 16]}; of several settings, all combinations.
+      alpha: largest population error (excess error, where the distribution defines one) that counts as success, in [0, 1].
       beta: largest failure probability allowed, in (0, 1).
       level: confidence of the intervals.
-      seed: of all draws.
-      by: "law" or "trials", for all series; default by law where there is one.
+      seed: seed of all draws.
+      by: "law" or "trials", for all series; by default the law where there is one.
       start: first n tried; default 64, or `maximum` if that is less. maximum: largest n tried.
       rtol: relative width of the last bracket of the search, in [0, 1); 0 gives the exact integer.
-      draws: of data, for a law. Its interval is Student's t over them, which is asymptotic: take at least 10 / beta. Of an algorithm that
-        always fails on some samples and never on others, a 95 % interval from 64 draws holds n* with probability 0.94 at beta = 0.1,
-        but 0.86 at 0.05 and 0.46 at 0.01, where n* is then above it. Where failure varies little between samples, 64 are enough.
-      trials: at most so many at one n; fewer where it is clear on which side of beta it lies (by a confidence sequence).
-      store: directory where results are kept; the same call then goes on where a killed one stopped. Or a store that is open. A result
-        is found again by the series, the setting, the types and numbers of what was made, and the versions of the packages that compute,
-        not by its code: whoever changes the code of a learner takes another directory.
-      progress: whether to show on standard error how far it is.
+      draws: number of data draws for a law. Its interval is Student's t over them, which is asymptotic: take at least 10 / beta. For an
+        algorithm that always fails on some samples and never on others, a 95 % interval from 64 draws covers n* with probability 0.94 at
+        beta = 0.1, but 0.86 at 0.05 and 0.46 at 0.01, where n* is then above it. If the failure varies little between samples, 64 suffice.
+      trials: largest number of trials at one n; fewer once it is clear (by a confidence sequence) on which side of beta the rate lies.
+      store: directory where results are kept, so that the same call resumes where a killed one stopped; or a store that is open. A stored
+        result is identified by the series, the setting, the types and numbers of the objects made, and the versions of the packages that
+        compute, but not by code: whoever changes the code of a learner must use another directory.
+      progress: whether to show progress on standard error.
 
     Returns:
       `Curve`: `to_rows()`, `to_pandas()`, `plot()`.
 
     Raises:
       TypeError, ValueError: an argument out of range; an algorithm or a distribution that JAX cannot trace, or that draws from anything but
-        its key; an algorithm whose `probability` some of its runs contradict, none of whose runs takes the data, or that holds what
-        cannot be copied (a generator, an open file), so that it could not be told from another.
+        its key; an algorithm whose `probability` is contradicted by some of its runs, none of whose runs accepts the data, or that holds
+        something that cannot be copied (a generator, an open file), so that it could not be told apart from another.
 
     >>> from dpjax.concepts import thresholds as concept
     >>> from dpjax.learners import thresholds
@@ -163,7 +169,7 @@ def least_n(
 
 @dataclasses.dataclass(frozen=True)
 class _Search:
-    """The search for one cell: in which program a question is answered, and how."""
+    """The search for one cell: with which program its failure probability at an n is found, and whether by law or by trials."""
 
     cell: cells.Cell
     alpha: float
@@ -176,20 +182,20 @@ class _Search:
         return self.cell.by(self.at(self.start))
 
     def shown(self, n: int) -> str:
-        """For a progress bar."""
+        """The series, the setting and n, for a progress bar."""
         return ", ".join(
             [self.cell.name, *(f"{name} = {value}" for name, value in self.cell.setting.items()), f"n = {n}"]
         )
 
     def at(self, n: int) -> pac.Experiment:
-        """The experiment with n examples: one program for all n as far as there is room from the start, and few above."""
+        """The experiment with n examples: one program serves all n that fit the initial room, and few programs those above."""
         return self.cell.experiment(n, self.alpha, cells.rows_for(n, self.room))
 
 
 def _room(algorithm: Any, alpha: float, beta: float, start: int) -> int:
-    """Rows in which n* probably has room: half of what a theorem asks for, if there is one, in bounds; twice the first n at least.
+    """Rows in which n* probably has room: half of what a theorem requires, if there is one, within bounds; at least twice the first n.
 
-    A program costs seconds to compile, and rows that stay empty milliseconds: where a theorem is silent, there is ample room as well.
+    A program costs seconds to compile, and rows that stay empty cost milliseconds: without a theorem, there is ample room as well.
     """
     if not isinstance(algorithm, Algorithm):
         return cells.rows_for(2 * start)
@@ -201,12 +207,12 @@ def _room(algorithm: Any, alpha: float, beta: float, start: int) -> int:
 
 
 def _together(searches: Sequence[_Search], questions: Sequence[Any], laws: Any, rate: Any, bar: Progress) -> list[Any]:
-    """The result of each search. They go on together, a question each a round, so that cells which ask for the same n share samples.
+    """The result of each search; all advance together, one question per round, so that cells at the same n share samples.
 
     Args:
       searches, questions: the cells, and their `search.steps`.
-      laws: estimates of several (cell, experiment) by law. rate: the estimate of one by trials.
-      bar: told of each that ends.
+      laws: estimates several (cell, experiment) pairs by law. rate: estimates one by trials.
+      bar: advanced as each search ends.
     """
     found: dict[int, search.LeastN] = {}
     waiting = {i: next(steps) for i, steps in enumerate(questions)}

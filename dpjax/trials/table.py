@@ -9,11 +9,11 @@ from dpjax.core.show import as_chosen
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Table:
-    """Rows, each a dict with the same keys; printed, a table.
+    """Rows, each a dict with the same keys; prints as a table.
 
     Attributes:
-      rows: see `to_rows`.
-      over: the names of what the settings vary.
+      rows: the rows, in the order given.
+      over: the names of the values that make up a setting.
     """
 
     rows: tuple[Mapping[str, Any], ...]
@@ -38,7 +38,7 @@ class Table:
         return pandas.DataFrame(self.to_rows())
 
     def text(self, title: str, columns: Sequence[str]) -> str:
-        """The title, and these columns after those of the series and its setting."""
+        """The table as text: the title, then the series and its setting, followed by these columns."""
         given = ("series", *self.over)  # what somebody chose is shown as it was chosen
         head = (*given, *columns)
         table = [head, *(tuple(_word(row[name], name in given) for name in head) for row in self.rows)]

@@ -14,30 +14,30 @@ from dpjax.verify.family import Family
 from dpjax.verify.runs import Incomparable, runner
 
 RUNS, LOOPED_RUNS, DATASETS = 4096, 512, 8
-ERROR = 2e-5  # probability of accusing a law that is right
+ERROR = 2e-5  # probability of accusing a law that is correct
 
 
 def disagreement(
     algorithm: Any, p: np.ndarray, datasets: Family, places: tuple[int, ...], trials: int | None, seed: int
 ) -> tuple[str | None, str]:
-    """(What runs say against the laws p of some datasets, None if nothing; how many runs were compared), in words.
+    """(What runs on some datasets say against the laws p, None if nothing; how many runs were compared), in words.
 
-    Which outcome has which place in the law is not known, but it has one. So there are no more outcomes than places;
-    where an outcome has its place, its probabilities on all datasets must be near its frequencies; and on each
-    dataset frequencies and probabilities are compared by size: sorting moves no two of them further apart. Where many
-    outcomes are all rare, that says little. So runs on two datasets are told apart, too, as by an audit, which must
-    not be easier than by their laws. By Hoeffding's bound on each frequency and by the audits' levels a right law is
-    accused with probability at most 2e-5. Algorithms of dpjax are not asked: their laws and samplers are tested
-    against each other.
+    It is not known which outcome has which place in the law, only that each has one. So there must not be more outcomes
+    than places. Each outcome must have a place whose probabilities on all datasets are near its frequencies. On each
+    dataset frequencies and probabilities are also compared after sorting both by size, which moves no two of them
+    further apart. Where many outcomes are all rare, that says little. So runs on two datasets are also audited: it
+    must not be easier to tell them apart than their laws allow. By Hoeffding's bound on each frequency and by the
+    audits' levels, a correct law is accused with probability at most 2e-5. Algorithms of dpjax are not examined: their
+    laws and samplers are tested against each other.
     """
     if of_dpjax(algorithm):
         return None, ""
     chosen = sorted({*places, *range(0, len(datasets.sizes), -(-len(datasets.sizes) // DATASETS))})
     given = [(datasets.values[place], datasets.sizes[place]) for place in chosen]
-    # What JAX can trace is refused on no data: it looks at shapes alone, of which all datasets have the same.
+    # An algorithm that JAX can trace refuses no data: tracing sees only shapes, which all datasets share.
     traced = tracing.untraced(algorithm, jax.random.key(0), datasets.kind.make(*given[0])) is None
     refused = [not traced and _is_refused(algorithm, datasets.kind.make(*each)) for each in given]
-    if all(refused):  # a law alone
+    if all(refused):  # there is only a law
         return None, ""
     if any(refused):
         first = datasets.shown(chosen[refused.index(True)])
@@ -61,7 +61,7 @@ def disagreement(
 
 
 def _is_refused(algorithm: Any, data: Any) -> bool:
-    """Whether a run is refused as not implemented."""
+    """Whether a run raises NotImplementedError."""
     try:
         algorithm(jax.random.key(0), data)
     except NotImplementedError:
@@ -70,7 +70,7 @@ def _is_refused(algorithm: Any, data: Any) -> bool:
 
 
 def _of_frequencies(seen: list[np.ndarray], p: np.ndarray) -> tuple[tuple[int, ...], str] | None:
-    """(Of which datasets, what) frequencies say against the laws."""
+    """(The datasets concerned, what frequencies on them say against the laws); None if nothing."""
     runs = len(seen[0])
     names, codes = np.unique(np.concatenate(seen), return_inverse=True, axis=0)
     if len(names) > p.shape[1]:
@@ -91,7 +91,7 @@ def _of_frequencies(seen: list[np.ndarray], p: np.ndarray) -> tuple[tuple[int, .
 
 
 def _of_pairs(seen: list[np.ndarray], p: np.ndarray) -> tuple[tuple[int, ...], str] | None:
-    """(Of which two datasets, what) an event says that is likelier on one of them than by any event of the laws."""
+    """(Two datasets, in words an event that is likelier on one of them by more than the laws allow); None if there is none."""
     pairs = list(itertools.combinations(range(len(seen)), 2))
     for one, other in pairs:
         audit = audit_samples(seen[one], seen[other], epsilon=0.0, level=1 - ERROR / (2 * len(pairs)))
@@ -104,5 +104,5 @@ def _of_pairs(seen: list[np.ndarray], p: np.ndarray) -> tuple[tuple[int, ...], s
 
 
 def _few(values: np.ndarray) -> str:
-    """The largest of sorted numbers."""
+    """The first few of sorted numbers, as text."""
     return ", ".join(f"{value:.3g}" for value in values[:3]) + (", ..." if len(values) > 3 else "")

@@ -3,7 +3,7 @@
 If A is (eps, delta)-DP then P[A(S) in R] <= exp(eps) P[A(S') in R] + delta for every event R. One half of
 the runs chooses R (outcomes in order of their estimated likelihood ratio); the other half, untouched so
 far, bounds both probabilities by Clopper and Pearson (1934). The bound is valid whatever event the first
-half chose. Real outcomes, of which no two need be equal, are sorted into cells first: quantiles of the first
+half chose. Real outcomes, which may all be different, are sorted into cells first: quantiles of the first
 half are their borders, and a number that repeats is a cell of its own.
 """
 
@@ -19,7 +19,7 @@ from dpjax.accounting.guarantee import Guarantee
 from dpjax.core import arguments, proportions
 from dpjax.verify.exact import LARGEST_EPSILON
 
-_FEW = 8  # real outcomes that make a cell: fewer would tell little of its likelihood ratio
+_FEW = 8  # real outcomes that make a cell: fewer would tell little about its likelihood ratio
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Audit:
 
     Attributes:
       epsilon: at the audited delta, the true epsilon is at least this (0 when nothing is shown).
-      delta: the delta it is for.
+      delta: the audited delta.
       level: 1 - the probability that a mechanism within its guarantee is accused by these runs.
       swapped: whether the event is more likely on the second dataset.
       event: the outcomes in the event; of real outcomes, rows (low, high) for low < outcome <= high, and (inf, nan) for NaN.
@@ -44,7 +44,7 @@ class Audit:
     q_high: float
 
     def delta_at(self, epsilon: float) -> float:
-        """At this epsilon the true delta is at least this (0 when nothing is shown)."""
+        """A lower bound on the true delta at this epsilon (0 when nothing is shown)."""
         return max(0.0, excess(self.p_low, self.q_high, epsilon))
 
     def refutes(self, guarantee: Guarantee) -> bool:
@@ -60,9 +60,9 @@ def audit_samples(
     Args:
       first: outcomes on S: integers of shape (trials,), or (trials, ...) where a whole row is one outcome; or real numbers of
         shape (trials,).
-      second: outcomes on S', as many.
+      second: as many outcomes on S'.
       delta: the mechanism's delta, in [0, 1).
-      level: of the bound; the default is a false-alarm rate of 2e-5.
+      level: the confidence level of the bound; by default the false-alarm rate is 2e-5.
       epsilon: when given, the event is learned to refute (epsilon, delta) rather than to maximise the bound.
 
     Returns:
@@ -108,7 +108,7 @@ def audit_samples(
 
 
 def _outcomes(name: str, given: Any) -> np.ndarray:
-    """The outcomes as an array with one outcome a row; TypeError or ValueError if they are none."""
+    """The outcomes as an array with one outcome per row; TypeError or ValueError if they do not form one."""
     values = np.asarray(given)
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold integers or real numbers, got {values.dtype}")
@@ -130,13 +130,13 @@ def _codes(first: np.ndarray, second: np.ndarray, half: int) -> tuple[np.ndarray
 
 
 def _signs_and_words(values: np.ndarray) -> np.ndarray:
-    """Integers as rows of two of 64 bits: whether they are below 0, and what is left of them modulo 2^64."""
+    """Rows of integers as rows of twice as many 64-bit words: first whether each is negative, then each modulo 2^64."""
     rows = values.reshape(len(values), -1)
     return np.concatenate([(rows < 0).astype(np.uint64), rows.astype(np.uint64)], axis=1)
 
 
 def _cells(first: np.ndarray, second: np.ndarray, half: int) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    """As `_codes`, for half-open cells (low, high] between quantiles of both first halves, which lie closer near the ends."""
+    """As `_codes`, for half-open cells (low, high] between quantiles of both first halves; these lie closer together near the ends."""
     learned = np.sort(np.concatenate([first[:half], second[:half]]))
     count = int(np.count_nonzero(~np.isnan(learned)))  # NaN is sorted to the end
     cells, near_the_ends = 1 + 2 * round(count ** (1 / 3)), _FEW * 2 ** np.arange((count // _FEW).bit_length())
@@ -163,7 +163,7 @@ def _epsilon(p_low: Any, q_high: Any, delta: float) -> Any:
 
 
 def excess(p_low: Any, q_high: Any, epsilon: float) -> Any:
-    """p - e^epsilon q: what is shown of delta where it is positive."""
+    """p - e^epsilon q: where it is positive, delta is shown to be at least this."""
     return p_low - math.exp(min(epsilon, LARGEST_EPSILON)) * q_high
 
 
@@ -189,7 +189,7 @@ def audit(
     epsilon: float | None = None,
     batch_size: int = 4096,
 ) -> Audit:
-    """Runs `mechanism(key, dataset) -> outcome` on both datasets and audits what comes out.
+    """Runs `mechanism(key, dataset) -> outcome` on both datasets and audits the outcomes.
 
     Args:
       key: a PRNG key.
@@ -197,7 +197,7 @@ def audit(
       pair: two neighbouring datasets, pytrees of arrays of equal shapes (pad them, and let a count say how many records there are).
       trials: runs on each dataset.
       delta: the mechanism's delta.
-      level: of the bound; the default is a false-alarm rate of 2e-5.
+      level: the confidence level of the bound; by default the false-alarm rate is 2e-5.
       epsilon: as for `audit_samples`.
       batch_size: how many runs are computed at once.
 
@@ -205,7 +205,7 @@ def audit(
       Audit.
 
     Raises:
-      TypeError: a key that is none, or outcomes that are no integers or real numbers.
+      TypeError: `key` is not a PRNG key, or the outcomes are neither integers nor real numbers.
       ValueError: parameters out of range, or two datasets of unequal shapes.
 
     >>> import jax.numpy as jnp

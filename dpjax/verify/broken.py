@@ -20,7 +20,7 @@ from dpjax.verify.exact import Worst, histograms, neighbours, worst_pair
 
 @dataclasses.dataclass(frozen=True)
 class Specimen:
-    """A mechanism, what is claimed for it, and the domain to check it on.
+    """A mechanism, the guarantee claimed for it, and the domain to check it on.
 
     Attributes:
       name: what it is.
@@ -65,9 +65,9 @@ def stability_specimen(calibration: str, *, epsilon: float = 1.0, delta: float =
 
 
 def exponential_without_half(*, epsilon: float = 1.0) -> Specimen:
-    """Weights exp(epsilon q) claimed epsilon-DP under replace-one: near 2 epsilon for scores both ways."""
+    """Weights exp(epsilon q) claimed epsilon-DP under replace-one: near 2 epsilon, as scores both rise and fall."""
     counts = histograms(3, [6])
-    # Built past the factory, which would refuse monotone weights under replace-one.
+    # Built without the factory, which would refuse monotone weights under replace-one.
     mechanism = exponential.Exponential(epsilon=epsilon, sensitivity=1.0, monotone=True, relation="REPLACE_ONE")
     return Specimen(
         name="exponential mechanism without the 1/2",
@@ -107,8 +107,8 @@ def geometric_with_half_the_noise(*, epsilon: float = 1.0, reach: int = 20) -> S
 def above_threshold_without_query_noise(*, epsilon: float = 1.0, threshold: int = 3) -> Specimen:
     """AboveThreshold with noise on the threshold only, claimed epsilon-DP: no epsilon holds.
 
-    Given the noisy threshold T^ the first query above is a fixed function, P[i] = P[max_{j<i} q_j < T^ <=
-    q_i], and swapping two answers makes an outcome impossible.
+    Given the noisy threshold T^, the first query above it is determined: P[i] = P[max_{j<i} q_j < T^ <= q_i],
+    and swapping two answers makes an outcome impossible.
     """
     counts = histograms(3, [6])
     unit = epsilon / 2  # the inverse of the proved threshold noise
@@ -133,7 +133,7 @@ def above_threshold_without_query_noise(*, epsilon: float = 1.0, threshold: int 
 
 
 def specimens() -> tuple[Specimen, ...]:
-    """All the broken ones, at their default parameters.
+    """All broken mechanisms, at their default parameters.
 
     >>> all(specimen.worst().refutes(specimen.claimed) for specimen in specimens())
     True

@@ -1,11 +1,11 @@
-"""Broken mechanisms with vectors for outputs, and sound ones beside them: what an audit of vectors must, and must not, accuse.
+"""Broken mechanisms with vector outputs, which an audit of vectors must accuse, and sound ones, which it must not.
 
 All are Gaussian: the release is f(S) + N(0, C), and between the two datasets f moves by v. Its privacy is that of one Gaussian number of
-standard deviation 1 that moves by m = |C^(-1/2) v| (projecting on C^-1 v loses nothing), in closed form (Balle and Wang 2018):
+standard deviation 1 whose mean moves by m = |C^(-1/2) v| (projecting on C^-1 v loses nothing), in closed form (Balle and Wang 2018):
 
     delta(epsilon) = Phi(m/2 - epsilon/m) - e^epsilon Phi(-m/2 - epsilon/m),
 
-or 1 if C is singular in the direction of v, where noise can be subtracted out. So the truth about each specimen is known.
+or 1 if C is singular in the direction of v, where the noise can be subtracted out. So the true privacy of each specimen is known.
 """
 
 import dataclasses
@@ -25,14 +25,14 @@ EPSILON, DELTA = 1.0, 1e-2
 
 @dataclasses.dataclass(frozen=True)
 class VectorSpecimen:
-    """A mechanism on vectors, what is claimed for it, and the truth.
+    """A mechanism with vector outputs, the guarantee claimed for it, and its true privacy.
 
     Attributes:
       name: what it is.
       sample: (key, dataset) -> vector, float32 (dimension,); pure JAX.
       pair: two neighbouring datasets, here the true answers.
       claimed: the guarantee to be tested.
-      shift: m above; infinite where noise can be subtracted out.
+      shift: m of the module docstring; infinite where the noise can be subtracted out.
     """
 
     name: str
@@ -73,7 +73,7 @@ def gaussian_shift(epsilon: float, delta: float) -> float:
 
 
 def _gaussian(name: str, factor: np.ndarray, move: np.ndarray) -> VectorSpecimen:
-    """f(S) + `factor` @ N(0, I), f moving from 0 by `move`."""
+    """The release f(S) + `factor` @ N(0, I), where f moves from 0 to `move`."""
     covariance = factor @ factor.T
     values, vectors = np.linalg.eigh(covariance)
     along, null = (vectors.T @ move) ** 2, values < 1e-9 * values.max()
@@ -95,13 +95,13 @@ def _gaussian(name: str, factor: np.ndarray, move: np.ndarray) -> VectorSpecimen
 
 
 def _rotation(dimension: int) -> np.ndarray:
-    """A fixed orthogonal matrix that no coordinate is aligned with."""
-    # Cosines of squares: those of equally spaced angles have rank 2, and roundings would decide on all other directions.
+    """A fixed orthogonal matrix that is not aligned with any coordinate."""
+    # Cosines of squares: a matrix of cosines of equally spaced angles has rank 2, and rounding would decide all other directions.
     return np.linalg.qr(np.cos((1.0 + np.arange(dimension**2)) ** 2).reshape(dimension, dimension))[0]
 
 
 def broken_vectors(dimension: int = 8) -> tuple[VectorSpecimen, ...]:
-    """Vectors whose claim of (1, 0.01) under replace-one is false, though no coordinate alone tells it clearly.
+    """Specimens whose claim of (1, 0.01) under replace-one is false, though no coordinate alone shows it clearly.
 
     >>> all(specimen.broken for specimen in broken_vectors())
     True
@@ -127,7 +127,7 @@ def sound_vectors(dimension: int = 8) -> tuple[VectorSpecimen, ...]:
     False
     """
     dimension = arguments.integer("dimension", dimension, at_least=4, at_most=64)
-    # A millionth more than enough, so that rounding does not decide who is sound.
+    # A millionth more than enough, so that rounding does not decide which specimens are sound.
     scale = (1 + 1e-6) / gaussian_shift(EPSILON, DELTA)
     ones, identity, rotation = np.ones(dimension), np.eye(dimension), _rotation(dimension)
     return (

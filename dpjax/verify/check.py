@@ -1,7 +1,7 @@
-"""`dpjax.check`: the privacy of anybody's algorithm on all datasets of a few records from a small domain.
+"""`dpjax.check`: the privacy of any algorithm on all datasets of a few records from a small domain.
 
-What has a law, `pmf(data)`, is verified exactly; what has only `__call__(key, data)` is audited by runs, which can refute privacy but
-never prove it.
+An algorithm that has a law, `pmf(data)`, is verified exactly; one that has only `__call__(key, data)` is audited by runs, which can
+refute privacy but never prove it.
 """
 
 import dataclasses
@@ -23,13 +23,13 @@ from dpjax.verify.suspects import Audits, audits_of
 
 
 class Evidence(Protocol):
-    """What is known of all pairs, or of the worst of them; a probability may be wrong by `rounding`."""
+    """What is known about all pairs, or about the worst of them; a probability may be off by `rounding`."""
 
     @property
     def rounding(self) -> float: ...
 
     def delta_at(self, epsilon: float) -> tuple[float, int, int]:
-        """(delta, S, S'): the largest over pairs, and the datasets of one that has it."""
+        """(delta, S, S'): the largest delta over all pairs, and the datasets of a pair that has it."""
 
     def epsilon_at(self, delta: float) -> float:
         """The least epsilon that no pair contradicts."""
@@ -37,21 +37,21 @@ class Evidence(Protocol):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Report:
-    """What `check` found; printed, a paragraph that explains itself.
+    """What `check` found; it prints as a paragraph that explains itself.
 
     Attributes:
-      epsilon: where `delta` was computed.
-      delta: exact: the least delta for which the algorithm is (epsilon, delta)-private on all datasets enumerated. Else a lower
-        bound on it, at `level`.
+      epsilon: the epsilon at which `delta` was computed.
+      delta: if `exact`, the least delta for which the algorithm is (epsilon, delta)-private on all datasets enumerated; else a
+        lower bound on it, at `level`.
       worst_pair: two neighbouring datasets that have this delta, as lists of records in integers; the first is the one on which
         the event is likelier.
-      exact: whether laws were compared, or runs.
-      relation: which datasets were taken for neighbours.
-      guarantee: what is claimed: by `delta` of `check` if given, else by the algorithm; None if by neither.
-      level: of the bounds, one by one; 1 if exact.
-      disagreement: how runs contradict the `pmf`, or why they could not be compared, in words; else None. The law that was verified may be
-        another's.
-      summary: the paragraph.
+      exact: True if laws were compared, False if runs were.
+      relation: which datasets counted as neighbours.
+      guarantee: the claim: that of the argument `delta` of `check` if given, else that of the algorithm; None if there is neither.
+      level: the confidence level of each single bound; 1 if exact.
+      disagreement: how runs contradict the `pmf`, or why they could not be compared, in words. The law that was verified may then not be
+        that of the algorithm. None if neither happened.
+      summary: the paragraph that the report prints as.
     """
 
     epsilon: float
@@ -77,7 +77,7 @@ class Report:
         """Whether a pair contradicts the guarantee.
 
         Raises:
-          TypeError: no guarantee. ValueError: one for neighbours that are not among those enumerated.
+          TypeError: it is not a guarantee. ValueError: it is one for neighbours that are not among those enumerated.
         """
         if not isinstance(guarantee, Guarantee):
             raise TypeError(f"guarantee must be a dpjax.accounting.Guarantee, got {guarantee!r}")
@@ -89,17 +89,17 @@ class Report:
     def to_pld(self, interval: float = CELL) -> Any:
         """The privacy-loss distribution of dp-accounting that dominates every neighbouring pair: the maximum over pairs.
 
-        Composed with others it gives what several runs of the algorithm, adaptive ones too, lose at most: never more than
-        `guarantee.to_pld()` if the guarantee holds. It says nothing of other sizes or domains than those enumerated.
+        Composed with others, it bounds what several runs of the algorithm lose, adaptive ones, too: never more than
+        `guarantee.to_pld()` if the guarantee holds. It says nothing about sizes or domains other than those enumerated.
 
         Args:
-          interval: of the grid of losses, > 0; distributions are composed on one grid.
+          interval: the spacing of the grid of losses, > 0; distributions are composed on one grid.
 
         Returns:
-          `PrivacyLossDistribution`, pessimistic: losses split between two grid points, the laws' rounding counted as infinite loss.
+          `PrivacyLossDistribution`, pessimistic: losses are split between two grid points, and the laws' rounding counts as infinite loss.
 
         Raises:
-          TypeError: an audit, which knows no laws.
+          TypeError: the report is an audit, which knows no laws.
 
         >>> from dpjax.learners import thresholds
         >>> report = check(thresholds.exponential(bits=1, epsilon=1.0), n=2, domain=2)
@@ -113,19 +113,19 @@ class Report:
     def zcdp(self) -> float:
         """The least rho with D_order <= rho order for all orders > 1 and all pairs enumerated, from above, to a relative 2^-12.
 
-        Of outcomes that are likelier than the laws' rounding (1e-12, of laws in single precision 1e-6; see `check`): what is less likely
-        is not looked at, however many outcomes there are, and may cost more.
+        Only outcomes that are likelier than the laws' rounding (1e-12, or 1e-6 for laws in single precision; see `check`) are considered.
+        Less likely ones are ignored, however many there are, and may cost more.
 
         Raises:
-          TypeError: an audit, which knows no laws.
+          TypeError: the report is an audit, which knows no laws.
         """
         return dominating.concentration(*self._laws("zcdp"))
 
     def renyi(self, orders: Sequence[float]) -> np.ndarray:
-        """The largest Rényi divergence over all pairs enumerated at each order in [1, infinity], of outcomes as for `zcdp`.
+        """The largest Rényi divergence over all pairs enumerated at each order in [1, infinity]; it considers the same outcomes as `zcdp`.
 
         Raises:
-          TypeError: an audit, which knows no laws. ValueError: an order below 1.
+          TypeError: the report is an audit, which knows no laws. ValueError: an order is below 1.
         """
         checked = [arguments.number("orders", order, at_least=1.0) for order in arguments.several("orders", orders)]
         return np.array([dominating.renyi(*self._laws("renyi"), order) for order in checked])
@@ -134,7 +134,7 @@ class Report:
         """The largest trade-off function f (convex) for which all pairs enumerated are f-private, at each type I error in [0, 1].
 
         Raises:
-          TypeError: an audit, which knows no laws. ValueError: an error outside [0, 1].
+          TypeError: the report is an audit, which knows no laws. ValueError: an error is outside [0, 1].
         """
         listed = arguments.several("errors", errors)
         checked = [arguments.number("errors", error, at_least=0.0, at_most=1.0) for error in listed]
@@ -148,7 +148,7 @@ class Report:
 
     @property
     def holds(self) -> bool | None:
-        """Whether the stated guarantee holds on all datasets enumerated; None if it promises nothing, or that is not known."""
+        """Whether the stated guarantee holds on all datasets enumerated; None if it promises nothing, or if that is not known."""
         if self.guarantee is None or math.isinf(self.guarantee.epsilon):
             return None
         if self.refutes(self.guarantee):
@@ -173,46 +173,46 @@ def check(
     level: float = 1 - 2e-5,
     seed: int = 0,
 ) -> Report:
-    """How private an algorithm is on all datasets of n records from a small domain, exactly if it tells its law.
+    """How private an algorithm is on all datasets of n records from a small domain, exactly if it states its law.
 
-    An algorithm (epsilon, delta)-private for all neighbours S, S' has delta(epsilon) = max sum_o max(0, P_S[o] - exp(epsilon) P_S'[o])
-    <= delta. With `pmf` the maximum is taken over ALL neighbouring pairs of datasets that can be made of `domain` points. Without, a few
-    runs on every dataset show which pairs look worst, and new runs on those give a lower bound.
+    An algorithm that is (epsilon, delta)-private for all neighbours S, S' has delta(epsilon) = max sum_o max(0, P_S[o] - exp(epsilon)
+    P_S'[o]) <= delta. With `pmf` the maximum is taken over ALL neighbouring pairs of datasets that can be made of `domain` points. Without
+    it, a few runs on every dataset show which pairs look worst, and new runs on those give a lower bound.
 
     Args:
-      algorithm: anything with `__call__(key, data)`: an algorithm of dpjax, an object or a function of one's own. All that it returns
-        (but the `info` of an `Outcome`) is taken as released; integers and truth values by their number alone, whatever their type, 0.0
-        and -0.0 as two, and of a real number that has no status OK the status alone. If it has `pmf(data)`, the vector of the
-        probabilities of all outcomes, bottom last, that is verified, and a few runs are compared with it. If it has `guarantee()`, a
-        `dpjax.accounting.Guarantee`, that is tested.
-      n: records of a dataset; under ADD_OR_REMOVE_ONE all datasets of up to n records, the empty one, too, where records have no labels
-        (a `Sample` is never empty).
-      domain: points are 0, ..., domain - 1 (and labels 0 and 1); of `Examples` the coordinates are.
-      epsilon: where delta is computed, >= 0.
+      algorithm: anything with `__call__(key, data)`: an algorithm of dpjax, or any other object or function. All that it returns, except
+        the `info` of an `Outcome`, counts as released. Integers and booleans are compared by value, whatever their type; 0.0 and -0.0 are
+        different outcomes; of a real number whose status is not OK, only the status counts. If the algorithm has `pmf(data)`, the vector
+        of the probabilities of all outcomes, bottom last, that law is verified, and a few runs are compared with it. If it has
+        `guarantee()`, a `dpjax.accounting.Guarantee`, that is tested.
+      n: number of records of a dataset; under ADD_OR_REMOVE_ONE all datasets of up to n records, with the empty one for `Points`,
+        `Examples` and a function of your own (a `Sample` or `MultiSample` is never empty).
+      domain: points are 0, ..., domain - 1 (and labels 0 and 1); for `Examples` each coordinate is one of these.
+      epsilon: the epsilon at which delta is computed, >= 0.
       delta: tests the claim (epsilon, delta) instead of the algorithm's own.
-      relation: "REPLACE_ONE", "ADD_OR_REMOVE_ONE", or "REPLACE_LABEL" (of an example; all k of one with k labels); default that of the
-        guarantee, else REPLACE_ONE.
-      data: what the algorithm takes: `dpjax.Sample`, `dpjax.Points`, `dpjax.MultiSample`, `Examples`; default its attribute `kind`, else
-        `Sample`. Or a function (values, size) -> data, where values are int32 (rows,) from 0, ..., domain - 1, the first `size` of
+      relation: "REPLACE_ONE", "ADD_OR_REMOVE_ONE", or "REPLACE_LABEL" (the label of one example, or all of its k labels); by default that
+        of the guarantee, else REPLACE_ONE.
+      data: what the algorithm takes: `dpjax.Sample`, `dpjax.Points`, `dpjax.MultiSample`, `Examples`; by default its attribute `kind`,
+        else `Sample`. Or a function (values, size) -> data, where values are int32 (rows,) from 0, ..., domain - 1, the first `size` of
         which count.
-      ordered: whether to enumerate sequences of records. By default datasets are multisets, their records sorted; an algorithm whose
-        `pmf` is seen to look at their order (in some orders of each dataset, not in all) is then refused. Runs are made in that order only.
-      trials: runs on each dataset of a pair that is audited; default 32,768, or 2,000 where JAX cannot trace the algorithm. Beside a
+      ordered: whether to enumerate sequences of records. By default datasets are multisets, with their records sorted; an algorithm whose
+        `pmf` is seen to depend on the order (some orders of each dataset are tried, not all) is then refused. Runs use sorted records only.
+      trials: runs on each dataset of a pair that is audited; default 32,768, or 2,000 where JAX cannot trace the algorithm. If there is a
         `pmf`, runs on each dataset on which they are compared with it; default 4,096, or 512.
-      level: of a lower bound by runs; the default is a false-alarm rate of 2e-5.
-      seed: of the runs.
+      level: the confidence level of a lower bound by runs; by default the false-alarm rate is 2e-5.
+      seed: the seed of the runs.
 
     Returns:
       `Report`: `delta`, `epsilon_at(delta)`, `worst_pair`, `exact`, `holds`, `refutes(guarantee)`.
 
     **Formal guarantees**: exact reports are about the law that `pmf` states (not about floating-point draws), and about these n and
-    domain only; up to the rounding that the report tells: 1e-12 in a probability (1e-6 in single precision), or four times by how much a
-    law does not sum to one. A delta that is no more than that shows as 0.
+    domain only. They hold up to the rounding that the report states: 1e-12 in a probability (1e-6 in single precision), or four times
+    the amount by which a law fails to sum to one. A delta that is no more than that is shown as 0.
 
     Raises:
-      TypeError, ValueError: an argument out of range; too many datasets; a `pmf` that is no law; outcomes that cannot be compared.
+      TypeError, ValueError: an argument out of range; too many datasets; a `pmf` that is not a law; outcomes that cannot be compared.
 
-    A record is kept with probability 3/4, else replaced by a fair coin; printed as it comes, it is ln(7)-private.
+    Below, a label is kept with probability 3/4 and else replaced by a fair coin; releasing the result is ln(7)-private.
 
     >>> import jax, jax.numpy as jnp
     >>> class Response:
@@ -264,7 +264,7 @@ def check(
 
 
 def _claim(algorithm: Any, epsilon: float, delta: float | None, relation: str | None) -> Guarantee | None:
-    """The guarantee to test, if any, under the relation asked for."""
+    """The guarantee to test, if any, under the requested relation."""
     if relation is not None:
         arguments.choice("relation", relation, RELATIONS)
     stated = _stated(algorithm)
@@ -277,7 +277,7 @@ def _claim(algorithm: Any, epsilon: float, delta: float | None, relation: str | 
 
 
 def _stated(algorithm: Any) -> Guarantee | None:
-    """What the algorithm says of itself."""
+    """The guarantee that the algorithm states, if any."""
     if not callable(getattr(algorithm, "guarantee", None)):
         return None
     try:
@@ -321,7 +321,7 @@ def _summary(algorithm: Any, report: Report, datasets: Family, n: int, ordered: 
 
 
 def _verdict(report: Report) -> str:
-    """What follows for the claim."""
+    """A sentence on what follows for the claim."""
     if report.disagreement is not None:
         return "Nothing is known of what it really releases."
     if report.guarantee is None:

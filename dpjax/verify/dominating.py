@@ -4,8 +4,8 @@ For a pair (P, Q) and the outcomes in order of falling P/Q, the points (Q_k, P_k
 Pearson: H(x) = sup_R P[R] - x Q[R] is the largest P_k - x Q_k. The largest H over all pairs is therefore attained on the points of all
 pairs together, and only on the corners of their upper hull. A concave chain from (0, 0) to (1, 1) is itself the chain of a pair: its
 outcomes are the edges, with P = rise and Q = run. This pair (P*, Q*) has H*(x) = max over pairs of H(x) at every x >= 0. So it dominates
-each pair, none that does is smaller, and runs of the algorithm, adaptive ones too, lose no more than as many independent draws from
-(P*, Q*) (Zhu, Dong, Wang 2022, Theorem 10, and Proposition 8 for the chain).
+each pair, no smaller pair does, and runs of the algorithm, adaptive ones, too, lose no more than the same number of independent draws
+from (P*, Q*) (Zhu, Dong, Wang 2022, Theorem 10, and Proposition 8 for the chain).
 
 Neighbouring pairs come in both orders, so the chain is its own mirror image, and the loss of (Q*, P*) has the same law.
 """
@@ -21,7 +21,7 @@ _FINEST = 2.0**-12  # `concentration` stops at this relative precision
 
 
 def chain(p: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The corners (Q*_k, P*_k) of the dominating pair's tests, from (0, what has infinite loss) to (1, 1).
+    """The corners (Q*_k, P*_k) of the dominating pair's tests, from (0, the mass of infinite loss) to (1, 1).
 
     Args:
       p: laws, float64 (datasets, outcomes).
@@ -43,7 +43,7 @@ def chain(p: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _upper_hull(points: np.ndarray) -> np.ndarray:
-    """The corners, from left to right: a point on or under the chord of its neighbours is none, whichever others go with it."""
+    """The corners, from left to right: a point on or under the chord of its neighbours is not one, whichever others are dropped with it."""
     points = points[np.lexsort((-points[:, 1], points[:, 0]))]
     points = points[np.append(True, np.diff(points[:, 0]) > 0)]
     while len(points) > 2:
@@ -57,7 +57,7 @@ def _upper_hull(points: np.ndarray) -> np.ndarray:
 
 
 def losses(p: np.ndarray, pairs: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
-    """(losses of a pair that dominates, the last infinite; their masses under P*), also if all tests err by `rounding` in P and in Q.
+    """(losses of a dominating pair, the last infinite; their masses under P*); it dominates even if all tests err by `rounding` in P and Q.
 
     >>> loss, mass = losses(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[0, 1], [1, 0]]), 0.0)
     >>> loss.round(4).tolist(), mass.tolist()
@@ -71,7 +71,7 @@ def losses(p: np.ndarray, pairs: np.ndarray, rounding: float) -> tuple[np.ndarra
 
 
 def trade_off(p: np.ndarray, pairs: np.ndarray, rounding: float, errors: np.ndarray) -> np.ndarray:
-    """The largest convex function that no test of any pair goes below, at type I errors, also if all tests err by `rounding`."""
+    """The largest convex function that no test of any pair goes below, at type I errors, even if all tests err by `rounding`."""
     return np.maximum(0.0, 1.0 - np.interp(errors, *_rounded(p, pairs, rounding)))
 
 
@@ -84,7 +84,7 @@ def _rounded(p: np.ndarray, pairs: np.ndarray, rounding: float) -> tuple[np.ndar
 
 
 def renyi(p: np.ndarray, pairs: np.ndarray, rounding: float, order: float) -> float:
-    """The largest D_order(P || Q) over pairs, order in [1, infinity], of outcomes with P > rounding: others are not looked at.
+    """The largest D_order(P || Q) over pairs, order in [1, infinity], of outcomes with P > rounding: others are ignored.
 
     >>> round(renyi(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[0, 1], [1, 0]]), 0.0, 2.0), 4)
     0.8473
@@ -106,7 +106,7 @@ def _largest_divergence(first: np.ndarray, second: np.ndarray, rounding: float, 
     most = np.maximum(scaled.max(axis=1, keepdims=True), 0.0)
     if np.isinf(most).any():
         return math.inf
-    # Near order 1 the sum is 1 and little more, which has its own digits; far from it exp(most) is taken out, so that nothing overflows.
+    # Near order 1 the sum is little more than 1, and the excess keeps its own digits; far from it, factoring out exp(most) avoids overflow.
     near = np.log1p(np.where(seen, first * np.expm1(np.minimum(scaled, 1.0)), 0.0).sum(axis=1))
     far = most[:, 0] + np.log(np.where(seen, first * np.exp(scaled - most), 0.0).sum(axis=1))
     return float(np.where(most[:, 0] < 1.0, near, far).max()) / (order - 1.0)
@@ -128,7 +128,7 @@ def concentration(p: np.ndarray, pairs: np.ndarray, rounding: float) -> float:
     best, pure = largest(1.0), largest(math.inf)
     if best == 0.0 or math.isinf(pure):
         return pure
-    last = pure / best  # beyond it D_infinity / order is below what order 1 has
+    last = pure / best  # beyond it D_infinity / order is below the value at order 1
     intervals = (
         [(-largest(last), 1.0, last)] if last > 1.0 else []
     )  # (-D_high / low, low, high): the largest bound is first

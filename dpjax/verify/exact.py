@@ -1,5 +1,4 @@
-"""Exact privacy of anything with a law: the largest hockey-stick over all neighbouring pairs of a small
-domain.
+"""Exact privacy of anything with a law: the largest hockey-stick over all neighbouring pairs of a small domain.
 
 delta(eps) = max over neighbours S, S' of sum_o max(0, P_S[o] - exp(eps) P_S'[o]): the least delta for which
 the mechanism is (eps, delta)-DP on that domain. The event of the worst pair, {o : P_S[o] > exp(eps)
@@ -19,7 +18,7 @@ from dpjax.accounting.guarantee import RELATIONS, REPLACE_LABEL, REPLACE_ONE, Gu
 from dpjax.core import arguments
 
 Law = Callable[[Any], Any]
-LARGEST_EPSILON = 700.0  # exp of more overflows: `grown` multiplies logarithms there
+LARGEST_EPSILON = 700.0  # exp of much more overflows: there `grown` adds logarithms
 
 
 def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
@@ -36,7 +35,7 @@ def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
 
 
 def grown(p: np.ndarray, epsilon: float) -> np.ndarray:
-    """exp(epsilon) p, where that is a float, else more than any probability; 0 of 0.
+    """exp(epsilon) p if a float can hold it, else a number above any probability; 0 where p is 0.
 
     >>> grown(np.array([0.0, 1e-307, 1.0]), 703.0)[:2].round(3).tolist()
     [0.0, 0.02]
@@ -65,12 +64,13 @@ def laplace_delta(epsilon: float, *, shift: float, scale: float) -> float:
 def laplace_deltas(epsilon: Any, *, loss: float, count: Any) -> Any:
     """delta(epsilon) of `count` = 0, 1 or 2 independent Laplace noises, each between values `loss` scales apart; arrays broadcast.
 
-    Any epsilon, negative and infinite too: if a mechanism first tells a choice o, with probabilities p_o and q_o, and then noisy counts,
-    sum_o p_o delta(epsilon + ln(q_o / p_o)) is the hockey-stick of the two joint laws, without any grid.
+    Epsilon may also be negative or infinite: if a mechanism first releases a choice o, with probabilities p_o and q_o, and then noisy
+    counts, sum_o p_o delta(epsilon + ln(q_o / p_o)) is the hockey-stick of the two joint laws, without any grid.
 
     For t = epsilon >= 0 and one noise it is 1 - exp(-w), w = (loss - t) / 2 >= 0, see `laplace_delta`. The loss of one noise is
-    l = loss - 2 u with density exp(-u) / 2 for 0 < u < loss, else +loss (probability 1/2) or -loss; averaging the former at t - l over it
-    gives 1 - exp(-v) (1 + v / 2), v = loss - t / 2 >= 0. For t < 0 both directions have one law: 1 - exp(t) + exp(t) delta(-t).
+    l = loss - 2 u with density exp(-u) / 2 for 0 < u < loss, else +loss (probability 1/2) or -loss; averaging delta(t - l) of one noise
+    over l gives 1 - exp(-v) (1 + v / 2), v = loss - t / 2 >= 0, for two. For t < 0, as both directions have the same law, it is
+    1 - exp(t) + exp(t) delta(-t).
 
     >>> laplace_deltas(0.0, loss=1.0, count=np.arange(3)).round(4).tolist()
     [0.0, 0.3935, 0.4482]
@@ -132,7 +132,7 @@ def records(counts: np.ndarray, capacity: int | None = None) -> tuple[np.ndarray
 
 
 def _checked_counts(counts: Any) -> np.ndarray:
-    """Histograms: whole numbers >= 0, (datasets, domain)."""
+    """Histograms, checked: integers >= 0 of shape (datasets, domain)."""
     counts = np.asarray(counts)
     if counts.ndim != 2 or counts.dtype.kind not in "iu" or np.any(counts < 0):
         rule = "whole numbers >= 0 of shape (datasets, domain)"
@@ -158,8 +158,8 @@ def neighbours(counts: np.ndarray, relation: str, *, labels: int = 2) -> np.ndar
 
     Args:
       counts: histograms, as `histograms` makes them.
-      relation: of `dpjax.accounting.RELATIONS`.
-      labels: for REPLACE_LABEL alone: the record value of point x with label y is `labels` x + y.
+      relation: one of `dpjax.accounting.RELATIONS`.
+      labels: for REPLACE_LABEL only: the record value of point x with label y is `labels` x + y.
 
     >>> sorted(neighbours(histograms(2, [1]), "REPLACE_ONE").tolist())
     [[0, 1], [1, 0]]
@@ -192,7 +192,7 @@ def sequence_neighbours(domain: int, size: int, relation: str = REPLACE_ONE, *, 
     """
     arguments.choice("relation", relation, (REPLACE_ONE, REPLACE_LABEL))
     values = sequences(domain, size)
-    domain, size = int(domain), int(size)  # NumPy's wrap around
+    domain, size = int(domain), int(size)  # NumPy's integers wrap around
     pairs = []
     for position, (old, new) in itertools.product(range(size), _replacements(domain, relation, labels)):
         before = np.flatnonzero(values[:, position] == old)
@@ -211,8 +211,7 @@ def _replacements(domain: int, relation: str, labels: int) -> list[tuple[int, in
 
 
 def probabilities(law: Law, datasets: Any, *, batch_size: int = 256) -> np.ndarray:
-    """The law of every dataset, float64 (datasets, outcomes): `law` maps one dataset to ln P of every
-    outcome.
+    """The law of every dataset, float64 (datasets, outcomes): `law` maps one dataset to ln P of every outcome.
 
     It is evaluated in float64 whatever the session's default: float32 would blur every delta below 1e-7.
     """
@@ -236,14 +235,14 @@ def evaluated(function: Callable[[Any], Any], datasets: Any, *, batch_size: int 
         return np.asarray(jax.jit(lambda rows: jax.lax.map(function, rows, batch_size=size))(repeated))[:count]
 
 
-_SINGLE_BY_THEMSELVES: set[int] = set()  # laws, by what they compute, of which that is known
+_SINGLE_BY_THEMSELVES: set[int] = set()  # hashes of what laws compute that are known to be single by themselves
 
 
 def is_single(law: Law, datasets: Any) -> bool:
-    """Whether the law computes anything in single precision where there are 64 bits, by itself.
+    """Whether the law by itself computes anything in single precision although 64-bit types are enabled.
 
-    JAX keeps what it made of a NumPy array for other programs: once one of them, of 32 bits, has met a table of an algorithm's, all
-    programs get it in single precision, those of 64 bits, too. So JAX's caches are cleared before it is believed.
+    JAX keeps what it made of a NumPy array for other programs: once a 32-bit program has used a table of an algorithm, all programs get
+    the table in single precision, 64-bit ones, too. So if the law looks single, it is examined again after JAX's caches are cleared.
     """
     arguments.function("law", law)
     _checked_datasets(datasets)
@@ -266,7 +265,7 @@ class Worst:
     """The worst neighbouring pair at one epsilon.
 
     Attributes:
-      epsilon: where delta was computed.
+      epsilon: the epsilon at which delta was computed.
       delta: the exact delta(epsilon) over all pairs given.
       pair: indices of (S, S').
       datasets: S and S'.
@@ -295,14 +294,14 @@ def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, ba
       law: maps one dataset to the vector of ln P over all outcomes, ⊥ included; pure JAX.
       datasets: a pytree of arrays with one leading axis over all datasets.
       pairs: ordered pairs of indices, both directions, as `neighbours` gives them.
-      epsilon: where to compute delta, >= 0.
+      epsilon: the epsilon at which delta is computed, >= 0.
       batch_size: how many laws are computed at once.
 
     Returns:
       Worst, exact up to float64 rounding of the law.
 
     Raises:
-      TypeError: pairs that are no integers.
+      TypeError: pairs are not integers.
       ValueError: epsilon negative or NaN, no pairs, a pair that names no dataset, or a law that does not sum to one.
 
     Example: adding no noise at all reveals everything.
@@ -318,7 +317,7 @@ def worst_pair(law: Law, datasets: Any, pairs: np.ndarray, epsilon: float, *, ba
 
 
 def worst_of_table(p: np.ndarray, datasets: Any, pairs: np.ndarray, epsilon: float) -> Worst:
-    """`worst_pair` of a law that `probabilities` has tabulated: for several questions about it."""
+    """`worst_pair` of a law that `probabilities` has tabulated, so that it can answer several questions."""
     epsilon, pairs = _checked_question(datasets, pairs, epsilon)
     found = sticks(p, pairs, epsilon)
     i, j = (int(index) for index in pairs[int(np.argmax(found))])
@@ -349,7 +348,7 @@ def delta_curve(
 
 
 def _checked_question(datasets: Any, pairs: Any, epsilon: Any) -> tuple[float, np.ndarray]:
-    """epsilon and the pairs, if they are sound."""
+    """epsilon and the pairs, checked."""
     epsilon = arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
     return epsilon, _checked_pairs(pairs, _checked_datasets(datasets))
 
@@ -382,7 +381,7 @@ def sticks(p: np.ndarray, pairs: np.ndarray, epsilon: float) -> np.ndarray:
 
 
 def in_parts(pairs: np.ndarray, outcomes: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(first, second) indices of the pairs, so many at a time that their laws together are 2^22 numbers at most."""
+    """(first, second) indices of the pairs, so many at a time that the laws of each side are about 2^22 numbers at most."""
     size = max(1, 2**22 // max(1, outcomes))
     for start in range(0, len(pairs), size):
         first, second = pairs[start : start + size].T

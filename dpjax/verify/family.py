@@ -1,7 +1,7 @@
 """All datasets of a few records from a small domain, which of them are neighbours, and how they are handed to an algorithm.
 
 A dataset is a row of record values 0, 1, ..., the first `size` of which count. What a value stands for depends on the kind of data:
-a point, a point with its label, a point with k labels, or whatever a function of the caller's makes of it.
+a point, a point with its label, a point with k labels, or whatever a caller's function makes of it.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ class Kind:
       show: a record value as people read it.
       record: what a record is, in words.
       may_be_empty: whether a dataset may hold no records.
-      labels: record values that differ in their labels only follow one another in blocks of so many; 1 where there are none.
+      labels: number of labellings of a point: record values that differ only in them form blocks of that length; 1 if there are no labels.
     """
 
     values: int
@@ -50,8 +50,8 @@ class Family:
 
     Attributes:
       kind: what records are.
-      values: int32 (datasets, rows). sizes: int32 (datasets,): the first so many values of a row count.
-      pairs: indices (pairs, 2) of neighbours, both directions.
+      values: int32 (datasets, rows). sizes: int32 (datasets,): how many values of each row count, from the first on.
+      pairs: indices (pairs, 2) of neighbours, in both directions.
     """
 
     kind: Kind
@@ -70,14 +70,14 @@ class Family:
         return [self.kind.show(int(value)) for value in self.values[dataset, : self.sizes[dataset]]]
 
     def shuffled(self, turn: int = 0) -> np.ndarray:
-        """The values, with the records of each dataset in an order drawn at random, another one each turn."""
+        """The values, with the records of each dataset in a random order, a different one for each turn."""
         rng = np.random.default_rng(turn)
         keys = np.where(np.arange(self.values.shape[1]) < self.sizes[:, None], rng.random(self.values.shape), 2.0)
         return np.take_along_axis(self.values, np.argsort(keys, axis=1, kind="stable"), axis=1)
 
 
 def kind_of(algorithm: Any, data: Any, domain: int) -> Kind:
-    """The kind of data: `data` if it says so, else what the algorithm takes, else labelled samples.
+    """The kind of data: that of `data` if given, else what the algorithm takes, else labelled samples.
 
     Args:
       algorithm: may have `kind` (a class of data), `bits` (of its domain) and `k` (labels of an example).
@@ -125,7 +125,7 @@ def kind_of(algorithm: Any, data: Any, domain: int) -> Kind:
             lambda v, size: Examples.create(coordinates(v), v % 2, size),
             lambda v: (*(int(v // 2 // place % domain) for place in places), v % 2),
             "(x_1, ..., x_D, y)",
-            False,
+            True,
             2,
         )
     if isinstance(data, type) or not callable(data):
@@ -135,7 +135,7 @@ def kind_of(algorithm: Any, data: Any, domain: int) -> Kind:
 
 
 def _limbs(algorithm: Any, domain: int) -> int:
-    """Words of 32 bits that the algorithm wants for a point."""
+    """How many 32-bit words the algorithm expects for a point."""
     stated = np.asarray(getattr(algorithm, "bits", None))
     if stated.ndim != 0 or stated.dtype.kind not in "iu" or stated < 1:
         return 1
@@ -156,7 +156,7 @@ def family(kind: Kind, n: int, relation: str, *, ordered: bool) -> Family:
     varies = relation == ADD_OR_REMOVE_ONE
     sizes = list(range(0 if kind.may_be_empty else 1, n + 1)) if varies else [n]
     m, what = kind.values, "sequences" if ordered else "multisets"
-    if n * m > MOST_PAIRS:  # told before any power of them is worked out
+    if n * m > MOST_PAIRS:  # refused before any power of them is computed
         raise ValueError(
             f"n and domain must be smaller: {n} records of {m} kinds; at most {MOST_PAIRS} pairs are enumerated"
         )
@@ -176,14 +176,14 @@ def family(kind: Kind, n: int, relation: str, *, ordered: bool) -> Family:
 
 
 def _unordered(kind: Kind, n: int, relation: str, sizes: list[int]) -> Family:
-    """Multisets, their records sorted."""
+    """The family of multisets, with their records sorted."""
     counts = histograms(kind.values, sizes)
     values, count = records(counts, n)
     return Family(kind, values, count, neighbours(counts, relation, labels=kind.labels))
 
 
 def _ordered(kind: Kind, n: int, relation: str, sizes: list[int]) -> Family:
-    """Sequences."""
+    """The family of sequences."""
     m = kind.values
     if relation != ADD_OR_REMOVE_ONE:
         values, pairs = sequences(m, n), sequence_neighbours(m, n, relation, labels=kind.labels)
@@ -194,7 +194,7 @@ def _ordered(kind: Kind, n: int, relation: str, sizes: list[int]) -> Family:
 
 
 def _removals(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Pairs of sequences of which one is the other without one of its records, both directions."""
+    """Pairs of sequences, one of which is the other without one of its records, in both directions."""
     rows = [tuple(row[:size].tolist()) for row, size in zip(values, sizes, strict=True)]
     places = {row: place for place, row in enumerate(rows)}
     shorter = {

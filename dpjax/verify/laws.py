@@ -13,14 +13,14 @@ from dpjax.verify.exact import evaluated, in_parts, is_single, sticks
 from dpjax.verify.family import Family
 
 MOST_NUMBERS = 2**27  # probabilities held at a time, 1 GiB
-ROUNDING, SINGLE = 1e-12, 1e-6  # what float64, and float32, may be wrong by in a probability
-MOST_OFF, SINGLE_MOST_OFF = 1e-9, 1e-5  # and in the sum of all: what is missing could be what leaks
-_BATCH = 64  # laws computed at once: of few datasets in several orders of their records
+ROUNDING, SINGLE = 1e-12, 1e-6  # how far a probability may be off in float64, and in float32
+MOST_OFF, SINGLE_MOST_OFF = 1e-9, 1e-5  # and the sum of all of them: the missing mass could be what leaks
+_BATCH = 64  # laws computed at once: if there are few datasets, in several orders of their records
 
 
 @dataclasses.dataclass(frozen=True)
 class Laws:
-    """The law of every dataset; a probability may be wrong by `rounding`."""
+    """The law of every dataset; a probability may be off by `rounding`."""
 
     p: np.ndarray
     pairs: np.ndarray
@@ -29,18 +29,18 @@ class Laws:
     def delta_at(self, epsilon: float) -> tuple[float, int, int]:
         found = sticks(self.p, self.pairs, epsilon)
         worst, delta = int(np.argmax(found)), float(found.max())
-        if delta <= self.rounding:  # nothing is left: the pair that kept the most
+        if delta <= self.rounding:  # nothing is left: take the pair with the greatest ratio of probabilities
             worst, delta = self._pure()[1], 0.0
         first, second = self.pairs[worst]
         return delta, int(first), int(second)
 
     def epsilon_at(self, delta: float) -> float:
-        """From epsilon = 0 upwards: what the pair that is worst there needs, until none is above delta.
+        """Rises from epsilon = 0 to what the pair that is worst there needs, and so on, until no pair is above delta.
 
-        Each step ends at a larger epsilon, at which its pair is within delta for good: no pair comes twice.
+        Each step ends at a larger epsilon, from which on its pair stays within delta, so no pair comes twice.
         """
         epsilon = self._pure()[0] if delta == 0.0 else 0.0
-        # An event of exactly this probability is within it; outcomes each of which is less may be more together.
+        # An event of exactly this probability is within it; outcomes that are each below the rounding may be above it together.
         delta += self.rounding
         while True:
             found, first, second = self.delta_at(epsilon)
@@ -52,7 +52,7 @@ class Laws:
             epsilon = needed
 
     def _pure(self) -> tuple[float, int]:
-        """(max ln(P_S[o] / P_S'[o]) over outcomes that are more than rounding, the pair that has it)."""
+        """(max ln(P_S[o] / P_S'[o]) over outcomes likelier than the rounding, the pair that has it)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = [
                 np.max(np.where(self.p[i] > self.rounding, self.p[i] / self.p[j], 0.0), axis=1)
@@ -65,7 +65,7 @@ class Laws:
 def least_epsilon(p: np.ndarray, q: np.ndarray, delta: float) -> float:
     """The least epsilon >= 0 with sum max(0, p - exp(epsilon) q) <= delta.
 
-    The sum is the largest of P_k - exp(epsilon) Q_k over the k outcomes of largest p / q, so it is max ln((P_k - delta) / Q_k).
+    The sum is the largest of P_k - exp(epsilon) Q_k over the k outcomes of largest p / q, so epsilon is max ln((P_k - delta) / Q_k).
 
     >>> round(least_epsilon(np.array([0.75, 0.25]), np.array([0.25, 0.75]), 0.25), 4)
     0.6931
@@ -125,7 +125,7 @@ def _looped(law: Any, rows: Any) -> np.ndarray:
 
 
 def _checked_law(table: np.ndarray, datasets: Family) -> tuple[np.ndarray, float]:
-    """(The table in float64, how exact it is); ValueError where it is no law."""
+    """(The table in float64, its rounding); ValueError if a row of it is not a law."""
     if table.ndim != 2 or table.dtype.kind not in "biuf":
         raise ValueError(f"pmf must return a vector of probabilities, got {table.dtype} of shape {table.shape[1:]}")
     single = table.dtype.kind == "f" and table.dtype.itemsize < 8
@@ -141,7 +141,7 @@ def _checked_law(table: np.ndarray, datasets: Family) -> tuple[np.ndarray, float
 
 
 def _check_order(p: np.ndarray, shuffled: np.ndarray, datasets: Family, blur: float) -> None:
-    """ValueError if the law is another one when the same records come in another order."""
+    """ValueError if the law changes when the same records come in another order."""
     gaps = np.abs(p - shuffled).max(axis=1)
     worst = int(np.argmax(gaps))
     if gaps[worst] > blur:

@@ -1,4 +1,4 @@
-"""Running anybody's algorithm many times: compiled where JAX can trace it, else in a Python loop."""
+"""Running any algorithm many times: compiled where JAX can trace it, else in a Python loop."""
 
 import dataclasses
 import functools
@@ -16,16 +16,16 @@ from dpjax.core import tracing
 from dpjax.data.algorithm import of_dpjax
 from dpjax.data.outcome import Outcome, Status
 
-BLOCK = 2048  # runs of a compiled program
+BLOCK = 2048  # runs by one call of a compiled program
 _MIXED = "the algorithm must return always one real number or never, got one and something else"
 _FORMS = "the algorithm must return its real number always in one structure, of one shape: which of several comes is released, too"
 _FORM = "form"
-_REAL = "real"  # where a book says whether results are real numbers
+_REAL = "real"  # the entry of a book that says whether results are real numbers
 _NOTHING = -1  # the status of None, which no outcome has
 
 
 class Incomparable(TypeError):
-    """What an algorithm returned cannot be told apart by its runs."""
+    """What an algorithm returned is of a kind that cannot be compared between runs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Runner:
         return not self.note
 
     def outcomes(self, key: jax.Array, values: np.ndarray, size: Any, runs: int) -> np.ndarray:
-        """The outcomes of `runs` runs (or, compiled, of whole blocks): rows of integers, or real numbers; see `audit_samples`."""
+        """The outcomes of `runs` runs (if compiled, of whole blocks): rows of integers, or real numbers; see `audit_samples`."""
         if not self.compiled:
             return self._coded(self._looped(key, values, size, runs))
         given = jnp.asarray(values), jnp.asarray(size)
@@ -59,23 +59,23 @@ class Runner:
         return _on_a_line(*rows.T) if _is_real(rows) else rows
 
     def several(self, keys: Any, datasets: Sequence[tuple[np.ndarray, Any]], runs: int) -> list[np.ndarray]:
-        """`outcomes` on each: in a Python loop coded together, for what comes on one says what nothing is beside."""
+        """`outcomes` on each dataset; those of a Python loop are coded together, as the code of blank results depends on the others."""
         if self.compiled:
             return [self.outcomes(key, *each, runs) for key, each in zip(keys, datasets, strict=True)]
         results = [self._looped(key, *each, runs) for key, each in zip(keys, datasets, strict=True)]
         return np.split(self._coded([*itertools.chain(*results)]), len(datasets))
 
     def _looped(self, key: jax.Array, values: np.ndarray, size: Any, runs: int) -> list[Any]:
-        """What so many runs return, one after another."""
+        """What `runs` runs return, one after another."""
         data = self.make(values, size)
         keys = jax.random.split(key, runs)
-        # An array of keys hands them out by programs of a hundred, and compiling one takes a second.
+        # Iterating over an array of keys runs programs for a hundred of them each, and compiling one takes a second.
         each = functools.partial(jax.random.wrap_key_data, impl=jax.random.key_impl(keys))
         return [self.algorithm(each(words), data) for words in np.asarray(jax.random.key_data(keys))]
 
     @functools.cached_property
     def _block(self) -> Callable[..., jax.Array]:
-        """Many runs at once: a program that lives as long as this runner, which it does not know."""
+        """Many runs at once: a program that lives as long as this runner, but holds no reference to it."""
         return jax.jit(jax.vmap(functools.partial(_observed, self.algorithm, self.make), in_axes=(0, None, None)))
 
     def _coded(self, results: Sequence[Any]) -> np.ndarray:
@@ -95,7 +95,7 @@ class Runner:
 
 
 def _real(result: Any) -> tuple[float, int]:
-    """(The number, an integer among real ones, too; the status) of one run in a Python loop."""
+    """(The number, also if it is an integer among real ones; the status) of one run in a Python loop."""
     if result is None:
         return math.nan, _NOTHING
     number, *others = _shown(result)[1]
@@ -107,7 +107,7 @@ def _real(result: Any) -> tuple[float, int]:
 
 
 def _is_blank(result: Any) -> bool:
-    """Whether it holds no hypothesis."""
+    """Whether the result holds no hypothesis."""
     return result is None or (isinstance(result, Outcome) and not jax.tree.leaves(result.hypothesis))
 
 
@@ -118,7 +118,7 @@ def _form(result: Any) -> Any:
 
 
 def _on_a_line(numbers: np.ndarray, statuses: np.ndarray) -> np.ndarray:
-    """One real number an outcome: -0.0 is one of its own, as is each status but OK, where no number is released."""
+    """One real number for each outcome: -0.0 gets one of its own, and so does each status but OK, where no number is released."""
     line, statuses = np.asarray(numbers, np.float64), np.asarray(statuses, np.float64)
     below_zero, above_all = -np.finfo(np.float64).smallest_subnormal, np.finfo(np.float64).max
     line = np.where((line == 0) & np.signbit(line), below_zero, line)
@@ -138,10 +138,10 @@ def runner(
     *,
     others: Sequence[tuple[np.ndarray, Any]] = (),
 ) -> Runner:
-    """How to run the algorithm, found out on one dataset, and whether by its key alone, on `others`, too.
+    """How to run the algorithm: one dataset shows whether JAX can trace it; whether it is pure is tried on `others`, too.
 
     Raises:
-      Incomparable: it returns nothing that can be audited. What the algorithm raises itself is passed on, with a note.
+      Incomparable: it returns nothing that can be audited. Exceptions of the algorithm itself are passed on, with a note.
     """
     observed = functools.partial(_observed, algorithm, make)
     given = (jax.random.key(0), values, size)
@@ -157,15 +157,15 @@ def runner(
     why = "it is no pure function of its key" if refusal is None else f"JAX cannot trace it ({refusal})"
     looped = Runner(algorithm, make, why)
     looped.outcomes(jax.random.key(2), values, size, 1)
-    looped.book.clear()  # one run does not say what kind of numbers come
+    looped.book.clear()  # one run does not show which kind of numbers will come
     return looped
 
 
 def released(result: Any, xp: Any = jnp) -> Any:
     """What a run released, as one real number with its status or one row of 32-bit integers.
 
-    Of an `Outcome`, and of each one within, the hypothesis and the status; its info is not covered by any guarantee. Of anything else all
-    arrays it holds.
+    An `Outcome`, nested ones included, releases the hypothesis and the status; its info is not covered by any guarantee. Anything else
+    releases all arrays that it holds.
 
     Args:
       result: what the run returned.
@@ -194,7 +194,7 @@ def released(result: Any, xp: Any = jnp) -> Any:
 
 
 def _shown(result: Any) -> tuple[tuple[Any, ...], list[Any]]:
-    """(The structures, the leaves) of what is released: no outcome's info, one within another neither."""
+    """(The structures, the leaves) of what is released: the info of an outcome is left out, of nested ones, too."""
     leaves, structure = jax.tree.flatten(result, is_leaf=lambda part: isinstance(part, Outcome))
     structures, shown = [structure], []
     for leaf in leaves:
@@ -205,7 +205,7 @@ def _shown(result: Any) -> tuple[tuple[Any, ...], list[Any]]:
 
 
 def _token(result: Any) -> Any:
-    """What tells results apart that hold integers: structure, keys, shapes and numbers, in whatever width."""
+    """What distinguishes results that hold integers: structure, keys, shapes and numbers, whatever their width."""
     structures, leaves = _shown(result)
     try:
         hash(structures)

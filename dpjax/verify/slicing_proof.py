@@ -1,11 +1,11 @@
 """The privacy proof of Reorder-Slice-Compute (CLNSS §2), executable: every step checked in exact rationals on small cases.
 
-The proof has a simulator run beside the algorithm. It knows two neighbours D and D + x but not which is true, and asks a
-data holder, who knows (one bit b), only in rounds where their slices differ. What the holder says is private
+The proof compares the algorithm with a simulator. The simulator knows two neighbours D and D + x but not which is true,
+and asks a data holder, who knows this one bit b, only in rounds where their slices differ. What the holder says is private
 (`lemma_2_4`), it is asked rarely (`holder_calls`), and what the simulator publishes has the law of the algorithm's own
 output (`simulated_law` = `true_law`: Lemma 2.5). So the output leaks no more than the holder's replies.
 
-Algorithms 1, 2 and 3 stand here in plain Python, once. Their coins come from `choose`, a function from a law to one
+Algorithms 1, 2 and 3 are written here once, in plain Python. Their coins come from `choose`, a function from a law to one
 of its values: `exact_law` tries all of them, `sample` throws them. Slice noise is cut off where everything left is taken
 anyway, which makes laws finite. `ratio` is r = exp(-epsilon) of the noise, rational; 0 means no noise.
 
@@ -14,8 +14,8 @@ Where this differs from the printed text:
 - When q^ > |E_i(D_(i-1))|, that element does not exist: both datasets are used up, hence synchronised.
 - Delayed phase: the holder answers for the rounds i IN J, in which it was called.
 - E must not drop more of D + x than of D: "equal or adjacent lists" in Alg. 2 means that E(D + x) is E(D) or has one
-  entry more. Otherwise lines 13-14 are void and the roles of D and D + x are exchanged (`difference` refuses); calls whose
-  roles change in mid-run can leak more than the accountant's W, by a tenth or so.
+  entry more. Otherwise lines 13-14 are void and the roles of D and D + x are exchanged (`difference` refuses this); calls
+  whose roles change in mid-run can leak more than the accountant's W, by a tenth or so.
 - Slices are multisets: lists may disagree before position m_i, where no slice ends (TreeLog as completed here needs this), and p is
   the first slice size k >= m_i for which the slices differ as multisets; so max(p, m_i) = p.
 """
@@ -121,7 +121,7 @@ class _Coins:
         return value
 
     def next_script(self) -> list[int] | None:
-        """The last coin that has a value left takes it; None when all have had their turns."""
+        """The script in which the last coin that has another value left takes it; None when there is no such coin."""
         open_places = [place for place, pick in enumerate(self.picks) if pick + 1 < self.counts[place]]
         return [*self.picks[: open_places[-1]], self.picks[open_places[-1]] + 1] if open_places else None
 
@@ -143,7 +143,7 @@ def _throw(generator: np.random.Generator, options: Law) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def geometric(ratio: Fraction, most: int) -> Law:
-    """min(Geom(1 - ratio), most)."""
+    """The law of min(Geom(1 - ratio), most)."""
     below = [(value, (1 - ratio) * ratio**value) for value in range(most)]
     return (*below, (most, ratio**most))
 
@@ -201,13 +201,13 @@ class Difference(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def difference(step: Step, data: Multiset, extra: Any) -> Difference | None:
-    """Orders D = data and D + extra and finds where they part; what an order owes the theorem is checked here.
+    """Orders D = data and D + extra and finds where they part; what the theorem requires of an order is checked here.
 
     Either all slices of m or more elements are equal (then None), or, with x' = E(D + x) - E(D) and p as in `Difference`, the first k of
     E(D + x) are the first k-1 of E(D) and x' for every k >= p, as multisets.
 
     Raises:
-      ValueError: the order is not like that on this pair.
+      ValueError: the order does neither on this pair.
 
     >>> difference(Step(1, lambda data: data, None), (1, 2, 4), 3)
     Difference(small=(1, 2, 4), large=(1, 2, 3, 4), position=3)
@@ -233,9 +233,9 @@ class Holder:
         self.replies: list[Any] = []
 
     def query(self, parted: Difference, which: int, mechanism: Mechanism | None) -> tuple[int, int, Any]:
-        """(q^, beta, answer) for slice number `which`, of at least p elements of the true one of the two lists."""
+        """(q^, beta, answer) for slice number `which`, which takes at least p elements of the true list of the two."""
         small, large, least = parted
-        # From this noise on both lists are used up whatever is reported: cut off there.
+        # From this noise on both lists are used up whatever is reported, so it is cut off there.
         noise = self.choose(geometric(self.ratio, max(0, len(large) + 1 - least)))
         taken = self.slices[which] = _multiset((small, large)[self.bit][: least + noise])
         answer = _answer(self.choose, mechanism, taken)
@@ -274,7 +274,7 @@ class Simulator:
             size, beta, answer = self.holder.query(parted, len(self.slices), step.mechanism)
             self.slices.append(None)
         self.data = _multiset(parted.small[size:])
-        # The holder not asked: x'. Asked and not synchronised: element q^ of E(D), if there is one.
+        # If the holder was not asked, this is x'; if it was, and they are not synchronised, element q^ of E(D), if there is one.
         left = Counter(parted.large[size:]) - Counter(self.data)
         self.differing = () if beta else tuple(left.elements())
         return answer
@@ -393,7 +393,7 @@ class Properties(NamedTuple):
     Attributes:
       aligned: property 1, alpha = noise when beta = 0 and noise - bit when beta = 1, never negative.
       factor: property 2, the largest ratio of the two probabilities of one report; at most 1/ratio. Infinite if only one is 0.
-      stops: property 3, P_b[beta = 1] for b = 0, 1, but for noise beyond those examined.
+      stops: property 3, P_b[beta = 1] for b = 0, 1, without the noise beyond the values examined.
     """
 
     aligned: bool
@@ -453,11 +453,11 @@ def _checked_ratio(ratio: Any, *, above: int | None = None) -> Fraction:
 def holder_calls(generator: np.random.Generator, trials: int, *, epsilon: float, bit: int, rounds: int) -> np.ndarray:
     """How often the holder is asked, sampled on the worst case: every slice differs until the runs are synchronised.
 
-    That is D = {1, 2, ...} and x = 0, every slice the m smallest (m = 1, say): x, and later the number that took its place, is
-    always the first.
+    Here D = {1, 2, ...} and x = 0, and every slice takes the m smallest (m = 1, say): x, and later the number that took its
+    place, is always the first.
 
     Args:
-      generator: NumPy's.
+      generator: NumPy's random generator.
       trials: how many runs.
       epsilon: the rate of the slice noise.
       bit: 0 if D is true, 1 if D + x is.

@@ -12,13 +12,13 @@ from dpjax.verify.family import Family
 from dpjax.verify.runs import BLOCK, Runner, runner
 
 CANDIDATES = 2  # pairs audited for each of the ways to look bad
-MOST_AUDITED = 4_000  # datasets of which pilot runs are made
+MOST_AUDITED = 4_000  # datasets on which pilot runs are made
 RUNS, LOOPED_RUNS, LOOPED_PILOT = 2**15, 2_000, 32  # compiled; in a Python loop
 
 
 @dataclasses.dataclass(frozen=True)
 class Audits:
-    """Runs on a few pairs. Bounds on one of them hold at `level`, so that together they hold at the level asked for."""
+    """Runs on a few pairs; bounds on one of them hold at `level`, so that together they hold at the requested level."""
 
     pairs: list[tuple[int, int]]
     outcomes: list[tuple[np.ndarray, np.ndarray]]
@@ -38,7 +38,7 @@ class Audits:
 
     @property
     def runs(self) -> int:
-        """On each dataset of a pair."""
+        """The number of runs on each dataset of a pair."""
         return len(self.outcomes[0][0])
 
 
@@ -67,7 +67,7 @@ def audits_of(algorithm: Any, datasets: Family, epsilon: float, trials: int | No
 
 
 def _tallies(outcomes: list[np.ndarray], most: int = 512) -> np.ndarray:
-    """How often each outcome came, a row a dataset; rare outcomes are put together, real ones sorted into cells."""
+    """How often each outcome came, one row per dataset; rare outcomes are merged, real ones sorted into cells."""
     whole = np.concatenate(outcomes)
     if whole.dtype.kind == "f":
         codes = np.searchsorted(np.unique(np.sort(whole)[:: max(1, len(whole) // 64)]), whole)

@@ -1,7 +1,7 @@
-"""Classes of concepts by what they do on a few points: one concept for every way in which the class labels them.
+"""Classes of concepts restricted to a few points: one concept for every way in which the class labels them.
 
-A class has `vc`, `bits`, and `choices(points, named)`: all that a learner that picks one of those concepts has to know. `points` are
-distinct rows that increase, of which those `named` are to be labelled in every possible way; the others are only counted.
+A class has `vc`, `bits`, and `choices(points, named)`, which is all that a learner needs in order to pick one of those concepts. `points`
+are distinct rows in increasing order. Those that are `named` are to be labelled in every possible way; the others are only counted.
 """
 
 from dpjax.concepts.dichotomies.base import Choices

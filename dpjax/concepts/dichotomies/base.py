@@ -1,4 +1,4 @@
-"""What every class says of a few points."""
+"""What every class provides for a few points."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,13 +7,13 @@ from jaxtyping import Array, Bool, Int
 
 
 class Choices(NamedTuple):
-    """One concept for every way in which a class labels the named points, in some of as many slots as there may be.
+    """One concept for every way in which a class labels the named points, in some of the slots.
 
     Attributes:
-      concepts: their pytree, stacked.
-      where: which slots hold one.
-      right: (ones, zeros) -> how many examples each of them labels right, from the labels of each point, named or not.
-      fits: whether the class had slots enough for all.
+      concepts: the slots, a pytree of stacked concepts.
+      where: which slots hold one of these concepts.
+      right: (ones, zeros) -> how many examples each concept labels right, given the numbers of both labels at each point, named or not.
+      fits: whether the class had enough slots for all.
     """
 
     concepts: Any

@@ -2,7 +2,7 @@
 
 Let P be the leading columns of the points (`gf2.solve`), r of them. Reduced to echelon form, the basis vector b_i of the span has a one in
 column p_i and zeros in the others of P, so that <v, b_i> = v_(p_i) for every v that is zero outside P. Hence the 2^r parities v that are
-zero outside P label the points in all 2^r ways, each once; and on EVERY point, in the span or not, such a v looks at the bits of P only.
+zero outside P label the points in all 2^r ways, each once; and on EVERY point, in the span or not, such a v depends on the bits at P only.
 """
 
 import math
@@ -37,7 +37,7 @@ class ParityClass:
 
     @property
     def log_concepts(self) -> float:
-        """ln|C|: no set of points is labelled in more ways."""
+        """ln|C|: no set of points can be labelled in more ways."""
         return self.bits * math.log(2)
 
     def choices(self, points: UInt32[Array, "slots limbs"], named: Bool[Array, "slots"]) -> Choices:
@@ -72,7 +72,7 @@ class ParityClass:
         return jax.lax.fori_loop(0, self.most, add, jnp.zeros((number.shape[0], limbs), jnp.uint32))
 
     def refuse(self, name: str, x: Any) -> None:
-        """ValueError if points span more than is listed."""
+        """ValueError if the points span more dimensions than can be listed."""
         basis: dict[int, int] = {}
         for value in dict.fromkeys(wide.to_ints(x)):
             while value and (top := value.bit_length()) in basis:
@@ -90,7 +90,7 @@ def parities(*, bits: int, rank: int | None = None) -> ParityClass:
 
     Args:
       bits: d, 1 to 1024.
-      rank: the largest dimension of the points' span, 1 to 16: 2^rank parities are listed. By default as many as can be.
+      rank: the largest dimension of the points' span, 1 to 16: 2^rank parities are listed. By default the largest possible.
 
     Raises:
       TypeError, ValueError: an argument out of range.

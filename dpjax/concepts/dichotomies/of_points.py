@@ -22,7 +22,7 @@ class PointClass:
     most: int = static()
 
     def each(self, points: UInt32[Array, "slots limbs"]) -> point_concept.Point:
-        """All-zero, and each point: of distinct points, all dichotomies."""
+        """All-zero, and each point: for distinct points, these are all dichotomies."""
         position = jnp.concatenate([jnp.zeros((1, points.shape[1]), jnp.uint32), points])
         return point_concept.Point(position=position, zero=jnp.arange(position.shape[0], dtype=jnp.int32) == 0)
 
@@ -32,7 +32,7 @@ class PointClass:
         return Choices(concepts=self.each(points), where=where, right=self.right, fits=jnp.bool_(True))
 
     def right(self, ones: Real[Array, "slots"], zeros: Real[Array, "slots"]) -> Real[Array, "dichotomies"]:
-        """How many examples, or what weight, each of them labels right, from the labels of each point."""
+        """How many examples, or how much weight, each concept labels right, given the numbers or weights of both labels at each point."""
         return jnp.sum(zeros, dtype=ones.dtype) + jnp.concatenate([jnp.zeros(1, ones.dtype), ones - zeros])
 
     def representatives(
@@ -44,7 +44,7 @@ class PointClass:
         return self.each(points), jnp.concatenate([jnp.ones(1, bool), where]), fits
 
     def predict(self, hypotheses: point_concept.Point, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows h"]:
-        """What each concept says of each point."""
+        """The label that each concept gives to each point."""
         return hypotheses.predict(x)
 
 
@@ -52,9 +52,9 @@ def points(*, bits: int, most: int = 256) -> PointClass:
     """The class of points over X_bits, with the all-zero concept.
 
     Args:
-      bits: of the domain, 1 to 4096.
-      most: points a sanitized database may name; if it names more, the status is BOTTOM. A release that names only points of count
-        above c names at most n/c.
+      bits: d, 1 to 4096.
+      most: the most points that a sanitized database may name; if it names more, the status is BOTTOM. A release that names only points of
+        count above c names at most n/c.
 
     Raises:
       TypeError, ValueError: an argument out of range.

@@ -2,8 +2,8 @@
 
 Every set of points that a rectangle cuts out is cut out by the least box around it, whose 2D faces each hold a point of the set. So the
 dichotomies are the empty set, and the boxes between coordinates of points that lose a point whenever a face moves inwards. All pairs of
-coordinates on all axes are listed, and examples in all boxes counted by sums of prefixes: time and memory for the boxes, not for boxes
-times points.
+coordinates on all axes are listed, and the examples in all boxes are counted by prefix sums: time and memory are those for the boxes, not
+for boxes times points.
 """
 
 import math
@@ -49,7 +49,7 @@ class RectangleClass:
         low, high = self._pairs()
 
         def counts(weights: Array, axis: int | None = None, side: int = 0) -> Array:
-            """Sums over all boxes; over those with one face moved inwards, if an axis is named."""
+            """Sums over all boxes or, if an axis is given, over the boxes with one face moved inwards."""
             sums = jnp.zeros((2 * self.most + 1,) * self.axes, jnp.int32).at[tuple(cells.T)].add(weights)
             for i in range(self.axes):
                 first = 2 * low + 1 + (i == axis and side == 0)
@@ -107,7 +107,7 @@ def _located(
 
     A point's cell is 2 #(named below it) + 1 if a named point has its coordinate, else one less: cells increase with the coordinate, and
     the points from the a-th to the b-th named coordinate are those in the cells 2a + 1, ..., 2b + 1 (where the a-th and b-th are the first
-    of their kind; the others' cells hold no point, so that no box with such a face is tight).
+    of equal ones; the cells of the others hold no point, so that no box with such a face is tight).
     """
     below = wide.less(faces[None], x[:, None]) & there[None]
     same = jnp.any(wide.equal(faces[None], x[:, None]) & there[None], axis=1)
@@ -122,11 +122,11 @@ def rectangles(*, bits: int, axes: int, most: int | None = None) -> RectangleCla
     Args:
       bits: d, 1 to 4096.
       axes: D, at most 15.
-      most: distinct points of which all boxes are listed: (most (most + 1) / 2)^axes <= 2^22 and (2 most + 1)^axes <= 2^24. By default as
-        many as can be, at most 63.
+      most: the most distinct points, all of whose boxes are listed: (most (most + 1) / 2)^axes <= 2^22 and (2 most + 1)^axes <= 2^24. By
+        default the largest possible number, at most 63.
 
     Raises:
-      TypeError, ValueError: an argument out of range, too many boxes or places.
+      TypeError, ValueError: an argument out of range, or too many boxes or cells.
 
     >>> rectangles(bits=16, axes=1).most, rectangles(bits=16, axes=2).most, rectangles(bits=16, axes=3).most
     (63, 63, 17)
@@ -150,5 +150,5 @@ def _boxes(most: int, axes: int) -> int:
 
 
 def _cells(most: int, axes: int) -> int:
-    """How many places coordinates leave for points, on all axes."""
+    """How many cells the coordinates make, on all axes."""
     return (2 * most + 1) ** axes

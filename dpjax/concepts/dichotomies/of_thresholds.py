@@ -24,7 +24,7 @@ class ThresholdClass:
     limbs: int = static()
 
     def each(self, points: UInt32[Array, "slots limbs"]) -> UInt32[Array, "dichotomies more"]:
-        """The threshold 0, which labels nothing 1, and the one after each point: of distinct points, all dichotomies."""
+        """The threshold 0, which labels nothing 1, and the one after each point: for distinct points, these are all dichotomies."""
         x = wide.resize(points, self.limbs)
         after = wide.add(x, wide.one_like(x))
         return jnp.concatenate([jnp.zeros((1, self.limbs), jnp.uint32), after])
@@ -35,7 +35,7 @@ class ThresholdClass:
         return Choices(concepts=self.each(points), where=where, right=self.right, fits=jnp.bool_(True))
 
     def right(self, ones: Real[Array, "slots"], zeros: Real[Array, "slots"]) -> Real[Array, "dichotomies"]:
-        """How many examples, or what weight, each of them labels right, from the labels of each point; points increase."""
+        """How many examples, or how much weight, each threshold labels right, given both labels' numbers at each point, in order."""
         gained = sums.running(ones - zeros)
         return jnp.sum(zeros, dtype=ones.dtype) + jnp.concatenate([jnp.zeros(1, ones.dtype), gained])
 
@@ -50,11 +50,11 @@ class ThresholdClass:
         return self.each(x), jnp.concatenate([jnp.ones(1, bool), kept]), jnp.bool_(True)
 
     def predict(self, hypotheses: UInt32[Array, "h more"], x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows h"]:
-        """What each threshold says of each point."""
+        """The label that each threshold gives to each point."""
         return jax.vmap(threshold_concept.label, in_axes=(0, None), out_axes=-1)(hypotheses, x).astype(bool)
 
     def right_if_realizable(self, hypotheses: UInt32[Array, "h more"], sample: MultiSample) -> Int[Array, "k h"]:
-        """Right examples by label and threshold, if thresholds label the sample: wrong are those between both ends of the ones."""
+        """Right examples by label and threshold, if thresholds label the sample: wrong are those between the two ends of the ones."""
         before = jax.vmap(
             lambda h: jnp.sum(jnp.where(sample.valid, threshold_concept.label(h, sample.x), 0), dtype=jnp.int32)
         )
@@ -65,7 +65,7 @@ def thresholds(*, bits: int) -> ThresholdClass:
     """The class of thresholds over X_bits.
 
     Raises:
-      TypeError, ValueError: bits is no int from 1 to 4096.
+      TypeError, ValueError: bits is not an int from 1 to 4096.
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)
     return ThresholdClass(bits=np.int32(bits), limbs=wide.limbs_for(bits + 1))

@@ -1,9 +1,10 @@
 """The pieces into which points cut the halfplanes of a chart, with their areas: slab by slab (GEO §4, Step 3).
 
-In the dual plane a halfplane v >= a u + b is the point (a, b), and a data point (u, v) the line b = v - a u. Between two neighbouring
-crossings of lines the order of the lines stays, and the area between two of them is their distance in the middle times the width of the
-slab (a trapezoid). Where a line leaves the chart, at b = low or b = high, is a crossing, too; points with the same u never cross, and
-concurrent crossings make slabs of width 0. That is O(m^3) numbers for m points: for laws, not for draws (`dpjax.learners.halfplanes`).
+In the dual plane a halfplane v >= a u + b is the point (a, b), and a data point (u, v) is the line b = v - a u. Between two consecutive
+crossings of lines the order of the lines stays the same, and the area between two neighbours is their distance in the middle times the
+width of the slab (a trapezoid). The places where a line leaves the chart, at b = low or b = high, are crossings, too. Lines of points with
+the same u never cross, and concurrent crossings make slabs of width 0. These are O(m^3) numbers for m points: good for laws, but not for
+draws (`dpjax.learners.halfplanes`).
 """
 
 import functools
@@ -16,11 +17,11 @@ from dpjax.concepts.plane.lattice import Lattice, lattice
 
 
 class Slabs(NamedTuple):
-    """All pieces of one chart, some of them of no area: between consecutive points of every slab.
+    """All pieces of one chart, between consecutive lines of every slab; some have no area.
 
     Attributes:
       width: of the slab, in slopes, (slabs, 1).
-      gap: from the lower line of the piece to the upper one, the side of the grid being 1, (slabs, m + 1).
+      gap: the distance from the lower line of the piece to the upper one, the side of the grid being 1, (slabs, m + 1).
       order: the points from the lowest line to the highest, (slabs, m): piece j holds those from place j on.
       slope, height: of the middle of each piece, (slabs, m + 1), the side of the grid being 1.
     """
@@ -37,7 +38,7 @@ def slabs(grid: Lattice, chart: int, x: Float[Any, "m"], y: Float[Any, "m"], xp:
 
     Args:
       grid: the lattice.
-      chart: its number.
+      chart: the number of the chart.
       x, y: coordinates over 2^d.
       xp: numpy, or jax.numpy.
     """
@@ -68,8 +69,8 @@ class Table(NamedTuple):
 
     Attributes:
       labels: of shape (labellings, points), points as `distributions.all_points`.
-      share: of the measure of all halfplanes.
-      lines: (chart, slope, height) of one halfplane of each, in steps from the least: in the middle of the largest piece.
+      share: the share of each labelling in the measure of all halfplanes.
+      lines: (chart, slope, height) of one halfplane for each labelling, in steps from the least: in the middle of its largest piece.
     """
 
     labels: Bool[np.ndarray, "labellings points"]

@@ -15,12 +15,12 @@ from dpjax.core.pytree import frozen
 from dpjax.data.examples import Examples
 from dpjax.domains import wide
 
-COUNTED = 8  # bits of a grid of which every point is looked at
+COUNTED = 8  # the most bits of a grid of which every point is examined
 
 
 @frozen
 class Uniform(Distribution):
-    """Every point of {0, ..., 2^d - 1}^2 alike; build it by `dpjax.concepts.polygons.uniform`.
+    """All points of {0, ..., 2^d - 1}^2 with equal probability; build it by `dpjax.concepts.polygons.uniform`.
 
     Attributes:
       target: the region that labels.
@@ -39,8 +39,8 @@ class Uniform(Distribution):
     def error(self, hypothesis: Region) -> Float[Array, ""]:
         """P[h(x) differs from the target].
 
-        To d = 8 points are counted. Beyond that it is the area of the difference, of cells around the points instead of the points:
-        cells that a line cuts make a difference of 2^(1-d) for each side of both regions at most.
+        Up to d = 8, points are counted. Beyond that, the error is taken as the area of the difference, with cells around the points in
+        place of the points: the cells that a line cuts change it by at most 2^(1-d) for each side of both regions.
         """
         check_same_plane(hypothesis, self.target)
         if self.target.bits > COUNTED:
@@ -56,7 +56,7 @@ class Masses(Distribution):
     Attributes:
       x: the points.
       share: their probabilities.
-      ends: the same, summed up, as multiples of 2^-32; the last end, 1, is left out.
+      ends: the cumulative probabilities, as multiples of 2^-32; the last one, 1, is left out.
       target: the region that labels.
     """
 
@@ -78,7 +78,7 @@ class Masses(Distribution):
 
 
 def all_points(bits: int) -> UInt32[Array, "points 2 1"]:
-    """The grid, x first."""
+    """All points of the grid, in the order of x, then of y."""
     index = jnp.arange(4**bits, dtype=jnp.uint32)
     return jnp.stack([index >> np.uint32(bits), index & np.uint32(2**bits - 1)], axis=1)[..., None]
 

@@ -1,4 +1,4 @@
-"""Halfplanes as lattice points of the dual plane (GEO §4), and on which side of one a point lies, exactly.
+"""Halfplanes as lattice points of the dual plane (GEO §4), with an exact test of the side on which a point lies.
 
 The points are those of {0, ..., 2^d - 1}^2. A halfplane is {v >= a u + b}, where (u, v) are the coordinates of a *chart*:
 
@@ -7,18 +7,19 @@ The points are those of {0, ..., 2^d - 1}^2. A halfplane is {v >= a u + b}, wher
 | "axes" | (x, y), (x, y'), (y, x), (y, x') | [-1, 1) | [-D, 2 D) |
 | "box" (GEO) | (x, y), (x, y') | [-2 D^2, 2 D^2) | [-2 D^2, 2 D^2), in the second chart D - 1 more |
 
-with D = 2^d and z' = D - 1 - z. In the second chart of the box v >= a u + b is y <= -a x + (D - 1 - b), so both together are
-GEO's square of (a, b) for z = 1 and for z = -1. Every halfplane agrees with one of either table on all points (GEO Observation 4.2; a line
-of slope above 1 in (x, y) has a slope below 1 in (y, x)). GEO draws lines uniformly from its squares, of area 32 D^4, "axes" from 24 D.
+with D = 2^d and z' = D - 1 - z. In the second chart of the box v >= a u + b is y <= -a x + (D - 1 - b), so both charts together are
+GEO's square of (a, b) for z = 1 and for z = -1. Every halfplane agrees on all points with one from either row (GEO Observation 4.2; a line
+of slope above 1 in (x, y) has a slope below 1 in (y, x)). GEO draws lines uniformly from its squares, of area 32 D^4; "axes" has area 24 D.
 
-**Areas.** What lies between lines of the dual plane, those of points (u, v) and the edges of the chart, has area 1/(2 D^3) at least:
-its corners have rational coordinates (p/q, r/q) with a common denominator q <= D - 1 (two points' lines cross at slope (v1 - v2)/(u1 - u2);
-at the edges, slopes are whole and heights are whole or over u). A triangle of three of them has area |det (p, r, q)|/(2 q1 q2 q3), and the
-determinant is a whole number. GEO's Claim 4.6 says 1/(4 (D - 1)^4), by an argument that does not hold (an area is no square of a side).
+**Areas.** Every piece between lines of the dual plane, those of points (u, v) and the edges of the chart, has area at least 1/(2 D^3): its
+corners have rational coordinates (p/q, r/q) with a common denominator q <= D - 1 (two points' lines cross at slope (v1 - v2)/(u1 - u2);
+at the edges, slopes are whole and heights are whole or over u). A triangle of three corners has area |det (p, r, q)|/(2 q1 q2 q3), and
+the determinant is an integer. GEO's Claim 4.6 says 1/(4 (D - 1)^4), by an argument that does not hold (an area is not the square of a
+side).
 
-**Lattice.** Slopes and heights are multiples of 2^-t, so that sides are decided by whole numbers: nothing is rounded. Privacy is that of
-the exponential mechanism over these finitely many halfplanes. t is large enough that of the lattice points in a piece as above there
-are as many as its area says, but for a share of 2^(2d+1-t) <= 2^-10 (its perimeter over its area), at d = 64 2^-28.
+**Lattice.** Slopes and heights are multiples of 2^-t, so that sides are decided by integers: nothing is rounded. Privacy is that of the
+exponential mechanism over these finitely many halfplanes. t is large enough that a piece as above holds as many lattice points as its
+area says, up to a share of 2^(2d+1-t) <= 2^-10 (from its perimeter over its area), which is 2^-28 at d = 64.
 """
 
 import functools
@@ -33,12 +34,12 @@ from dpjax.domains import wide
 
 MEASURES = ("axes", "box")
 MOST_BITS = 64
-_SPARE = 11  # t - 2 d at least
+_SPARE = 11  # the least value of t - 2 d
 Columns = list[Array]  # the words of a number, the least significant first, each an array over (lines, points)
 
 
 class Lattice(NamedTuple):
-    """The numbers that describe it.
+    """The numbers that describe the lattice.
 
     Attributes:
       bits: d.
@@ -48,7 +49,7 @@ class Lattice(NamedTuple):
       reach: slopes lie in [-2^reach, 2^reach).
       lows: the least height of each chart.
       blocks: how many blocks of 2^log_block steps the heights have.
-      log_block: see there.
+      log_block: log2 of the number of steps of a block.
     """
 
     bits: int
@@ -62,18 +63,20 @@ class Lattice(NamedTuple):
 
     @property
     def log_slopes(self) -> int:
-        """Base 2, of the number of slopes."""
+        """log2 of the number of slopes."""
         return self.reach + 1 + self.fraction
 
     @property
     def charts(self) -> int:
-        """How many."""
+        """The number of charts."""
         return len(self.lows)
 
     @property
     def spans_all(self) -> bool:
-        """Whether all points are above the lines of least height and below those of greatest, and slopes move a line by less than the
-        heights span."""
+        """Whether all points are above the lines of least height and below those of greatest height.
+
+        Also, slopes then move a line by less than the heights span.
+        """
         return self.measure == "axes"
 
     @property
@@ -86,7 +89,7 @@ class Lattice(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def lattice(bits: int, measure: str) -> Lattice:
-    """For points of {0, ..., 2^bits - 1}^2.
+    """The lattice for points of {0, ..., 2^bits - 1}^2.
 
     >>> lattice(6, "axes").limbs, lattice(6, "axes").fraction, lattice(64, "box").limbs
     (1, 23, 11)
@@ -96,7 +99,7 @@ def lattice(bits: int, measure: str) -> Lattice:
     reach = 2 * bits + 1 if box else 0
     needed = (
         (3 * bits + 3 if box else bits + 3) + 2 * bits + _SPARE
-    )  # a side's numbers are below 2^(t + what is first here)
+    )  # the numbers compared to decide a side are below 2^(t + the first term)
     limbs = wide.limbs_for(needed)
     fraction = 32 * limbs - (needed - 2 * bits - _SPARE)
     if box:
@@ -168,8 +171,8 @@ def product(a: UInt32[Array, "*n limbs"], b: UInt32[Array, "*n words"]) -> UInt3
     return jnp.stack(columns[::-1], axis=-1)
 
 
-# Schoolbook arithmetic on columns of words, modulo 2^(32 limbs): one fused pass over the points, where `wide` would put the words of
-# every intermediate number together in memory.
+# Schoolbook arithmetic on columns of words, modulo 2^(32 limbs): one fused pass over the points, where `wide` would assemble the words
+# of every intermediate number in memory.
 
 
 def _shifted(number: Columns, by: int, limbs: int) -> Columns:

@@ -23,10 +23,10 @@ class Region:
     """A union of parts, each an intersection of halfplanes; build it by `dpjax.concepts.polygons` or `halfplanes`.
 
     Attributes:
-      chart: of each halfplane; int32 of shape (parts, sides).
-      slope, height: in steps from the least; uint32 of shape (parts, sides, limbs). See `lattice.lattice`.
+      chart: the chart of each halfplane; int32 of shape (parts, sides).
+      slope, height: those of each halfplane, in steps from the least; uint32 of shape (parts, sides, limbs). See `lattice.lattice`.
       bits: d (static).
-      measure: of the lattice (static).
+      measure: the measure of the lattice (static).
     """
 
     chart: Int[Array, "parts sides"]
@@ -43,11 +43,11 @@ class Region:
 
     @property
     def grid(self) -> Lattice:
-        """The lattice that its halfplanes are points of."""
+        """The lattice whose points are the region's halfplanes."""
         return lattice(self.bits, self.measure)
 
     def predict(self, data: Any) -> Bool[Array, "rows"]:
-        """Its label of every row."""
+        """The region's label of every row."""
         return label(self, data.x)
 
 
@@ -55,7 +55,7 @@ def label(region: Region, x: UInt32[Array, "n 2 limbs"]) -> Bool[Array, "n"]:
     """c(x) for each row of x, exactly.
 
     Raises:
-      ValueError: x of another shape, or, as far as it is known, a coordinate that is none of the grid.
+      ValueError: x of another shape, or, unless x is traced, a coordinate outside the grid.
     """
     limbs = wide.limbs_for(region.bits)
     if x.shape[1:] != (2, limbs):
@@ -105,7 +105,7 @@ def lines(region: Region) -> Float[Array, "parts sides 3"]:
         b = _signed(region.height, zeros, -grid.fraction - grid.bits - log_scale)
         return a, b + (2.0**-log_scale - a) * (0.5 / side)
 
-    # A slope above 1 divides instead: in between, numbers are scaled so that neither they nor their inverses overflow.
+    # Lines of slope above 1 are divided by it; in between, numbers are scaled so that neither they nor their inverses overflow.
     log_scale = grid.reach // 2
     steep, cut = slope_and_height(log_scale)
     flat, height = slope_and_height(0)
@@ -119,7 +119,7 @@ def lines(region: Region) -> Float[Array, "parts sides 3"]:
 
 
 def _float(number: UInt32[Array, "*n limbs"], exponent: int) -> Float[Array, "*n"]:
-    """number * 2^exponent, scaled in two steps: a power that alone is no float may belong to a limb that is 0."""
+    """number * 2^exponent, scaled in two steps: a power that is not a float by itself may belong to a limb that is 0."""
     limbs = number.shape[-1]
     powers = [32 * (limbs - 1 - i) + exponent for i in range(limbs)]
     scaled = [number[..., i].astype(float) * 2.0 ** (e // 2) * 2.0 ** (e - e // 2) for i, e in enumerate(powers)]
@@ -135,7 +135,7 @@ def _signed(number: UInt32[Array, "*n limbs"], zero: UInt32[Array, "..."], expon
 
 
 def check_same_plane(hypothesis: Any, target: Region) -> None:
-    """TypeError if it is no region, ValueError if its grid is another one."""
+    """TypeError if the hypothesis is not a region, ValueError if its grid is another one or it is a batch."""
     arguments.instance("hypothesis", hypothesis, Region)
     if hypothesis.bits != target.bits:
         raise ValueError(f"hypothesis must be a region of {target.bits} bits, got {hypothesis.bits}")
@@ -148,8 +148,8 @@ def check_same_plane(hypothesis: Any, target: Region) -> None:
 def difference(one: Region, other: Region) -> Float[Array, ""]:
     """The area of the symmetric difference of two regions, the square being 1.
 
-    All crossings of lines cut the square into strips, the lines cut a strip into trapezoids, and in each of these the middle speaks for
-    all. Each of K lines' crossings is rounded: to about K 2^-24 in float32.
+    All crossings of lines cut the square into strips, the lines cut a strip into trapezoids, and the middle of each trapezoid decides for
+    all of it. Each of K lines' crossings is rounded: to about K 2^-24 in float32.
     """
     check_same_plane(one, other)
     mine, others = lines(one), lines(other)
@@ -204,7 +204,7 @@ def halfplane(bits: int, p: Fraction, q: Fraction, r: Fraction) -> tuple[int, in
 
 
 def fraction(name: str, value: Any) -> Fraction:
-    """A number as it is; TypeError for what is none.
+    """The number as an exact fraction; TypeError for anything that is not a finite number.
 
     >>> fraction("p", np.int64(3)), fraction("p", 0.5)
     (Fraction(3, 1), Fraction(1, 2))

@@ -1,7 +1,7 @@
 """All labellings of a tiny grid by the intersection of three halfplanes, with their shares of the measure (GEO §5, Step 5).
 
-Which triples of halfplanes label the grid alike is found by dictionaries: of pairs first, then of pairs with a third. A grid of side 4 has
-174 halfplanes, 1,620 intersections of two and 2,733 of three.
+Dictionaries find which triples of halfplanes label the grid alike: first for pairs, then for pairs with a third halfplane. A grid of side 4
+has 174 halfplanes, 1,620 intersections of two and 2,733 of three.
 """
 
 import functools
@@ -18,8 +18,8 @@ class Table(NamedTuple):
 
     Attributes:
       labels: of shape (labellings, points), points as `distributions.all_points`.
-      share: of the measure of all triples of halfplanes.
-      sides: three halfplanes of each, as places in `arrangement.table`.
+      share: the share of each labelling in the measure of all triples of halfplanes.
+      sides: three halfplanes for each labelling, as places in `arrangement.table`.
     """
 
     labels: Bool[np.ndarray, "labellings points"]
@@ -35,7 +35,7 @@ class _Found(NamedTuple):
 
 @functools.lru_cache(maxsize=8)
 def table(bits: int, measure: str) -> Table:
-    """Every labelling of the grid by three halfplanes, and its share of the measure, in float64; the sides with the largest share.
+    """Every labelling of the grid by three halfplanes, its share of the measure, in float64, and the sides with the largest share.
 
     >>> [len(table(bits, "axes").share) for bits in (1, 2)], round(float(table(1, "box").share.sum()), 12)
     ([16, 2733], 1.0)
@@ -54,7 +54,7 @@ def table(bits: int, measure: str) -> Table:
 
 
 def _both(first: dict[int, _Found], second: dict[int, _Found]) -> dict[int, _Found]:
-    """The intersections of one of each."""
+    """The intersections of one from `first` with one from `second`."""
     found: dict[int, _Found] = {}
     nothing = _Found(0.0, 0.0, ())
     for one, mine in first.items():

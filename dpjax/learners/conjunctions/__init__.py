@@ -2,12 +2,13 @@
 
 | factory | algorithm | privacy (ADD_OR_REMOVE_ONE) | cost |
 |---|---|---|---|
-| `conjunction`, `disjunction` | SetCoverLearner | (epsilon, delta) | at most n d / 32 words a round |
+| `conjunction`, `disjunction` | SetCoverLearner | (epsilon, delta) | at most n d / 32 words per round |
 | `greedy` | the classical greedy set cover | none | the same |
-| `exponential` | KLNRS: the exponential mechanism over all of them | (epsilon, 0) | k n / 32 words for each of up to 65,536 |
+| `exponential` | KLNRS: the exponential mechanism over all of them | (epsilon, 0) | k n / 32 words for each of up to 65,536 concepts |
 
-SetCoverLearner's rounds share one failing test; `accountant="composition"` composes them instead, the baseline that GEO improves.
-Neighbours: one example more or less, labels arbitrary. Data are `dpjax.data.assignments.Assignments`, 32 examples a word.
+The privacy analysis of SetCoverLearner charges all rounds to one failing test; with `accountant="composition"` the rounds are composed
+instead, which is the baseline that GEO improves on. Neighbouring samples differ by one added or removed example, whatever its label. Data
+are `dpjax.data.assignments.Assignments`, which pack 32 examples into a word.
 
     >>> import jax
     >>> from dpjax.concepts import conjunctions as concept

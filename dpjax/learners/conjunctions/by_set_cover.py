@@ -1,8 +1,8 @@
 """Conjunctions and disjunctions of k out of 2d literals by SetCoverLearner (GEO Theorem 3.6); see `dpjax.learners.set_cover.rounds`.
 
-The counts of literals that are false among the examples of either label are kept from round to round: those of the deleted examples
-are subtracted, by popcounts of packed words. So a round reads the n d / 32 words once at most, and none where it deletes nobody: on
-examples of the class that is two passes for the first counts and about one for each literal of the target.
+For each label and each literal, the number of examples on which the literal is false is kept from round to round: the counts of the
+deleted examples are subtracted, by popcounts of packed words. So a round reads the n d / 32 words at most once, and none of them if it
+deletes no example. On examples labelled by the class this costs two passes for the first counts and about one per literal of the target.
 """
 
 import math
@@ -25,10 +25,10 @@ from dpjax.mechanisms import exponential
 
 @frozen
 class SelectLiteral(Selection):
-    """One of all 2d literals.
+    """The selection of one of the 2d literals.
 
     Attributes:
-      bits: d (static).
+      bits: d, the number of variables (static).
     """
 
     bits: int = static()
@@ -48,7 +48,7 @@ class SelectLiteral(Selection):
         return math.log(2 * self.bits)
 
     def seen(self, data: Assignments, side: UInt32[Array, "words"], *, dual: bool) -> Int[Array, "literals"]:
-        """How many of some examples each literal deletes."""
+        """How many of the examples in the mask each literal deletes."""
         ones = bits.count_columns(data.x, side)
         zeros = bits.count(side) - ones
         both = (ones, zeros) if dual else (zeros, ones)  # of the variable, of its negation
@@ -57,7 +57,7 @@ class SelectLiteral(Selection):
     def without(
         self, data: Assignments, seen: Int[Array, "literals"], gone: UInt32[Array, "words"], *, dual: bool
     ) -> Int[Array, "literals"]:
-        """Whole numbers, so nothing is lost by subtraction; where nobody is gone nothing is read."""
+        """The counts less those of the deleted examples: exact, as they are integers; nothing is read if no example is gone."""
         return seen - self.seen(data, gone, dual=dual)
 
     def draw(
@@ -92,16 +92,16 @@ class SelectLiteral(Selection):
 def conjunction(**given: Any) -> SetCover:
     """A conjunction of at most k of the 2d literals (GEO Theorem 3.6); see `dpjax.learners.set_cover`.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta) for
-    epsilon <= 2.5 ln(e/delta)). Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta) for epsilon <=
+    2.5 ln(e/delta)). Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: d, the number of variables, at most 2^24.
-      k: literals of the target, at most.
-      epsilon, delta: total; known numbers, as they are split on the host. delta may be 0 by composition.
-      alpha: population error that the rounds are made for, in (0, 1).
-      beta: failure probability that the shift is made for, in (0, 1); 0.1 if not given.
-      accountant: "shared_test" (Claim 3.4) or "composition", of the same rounds without noise.
+      k: the largest number of literals of the target.
+      epsilon, delta: the total budget; known numbers, as it is split on the host. delta may be 0 by composition.
+      alpha: population error for which the number of rounds is chosen, in (0, 1).
+      beta: failure probability for which the shift is chosen, in (0, 1); 0.1 if not given.
+      accountant: "shared_test" (Claim 3.4), or "composition" of the same rounds without noise.
       calibration: "proved", or "printed" for the paper's constants.
 
     Raises:

@@ -1,10 +1,11 @@
 """The exponential mechanism over all conjunctions of 1 to k literals (Kasiviswanathan et al., KLNRS): pure, for small classes.
 
-H holds every function that such a conjunction is once: a set of at most k literals of different variables, and for k >= 2 the constant
-0, as "v0 and not v0". So |H| = sum_(j <= k) C(d, j) 2^j, and 1 more for k >= 2; up to 2^16 are listed.
+H contains every function computed by such a conjunction once: each set of at most k literals of different variables, and for k >= 2 the
+constant 0, as "v0 and not v0". So |H| = sum_(1 <= j <= k) C(d, j) 2^j, plus 1 for k >= 2; at most 2^16 can be listed.
 
-The score of h is minus the number of examples that h labels wrong. One more example leaves it or lowers it by 1, so all scores move the
-same way, and weights exp(epsilon q) without a 1/2 are (epsilon, 0)-private under ADD_OR_REMOVE_ONE (2 epsilon under REPLACE_ONE).
+The score of h is minus the number of examples that h labels wrong. One more example leaves a score unchanged or lowers it by 1, so all
+scores move the same way, and weights exp(epsilon q) without a 1/2 are (epsilon, 0)-private under ADD_OR_REMOVE_ONE (2 epsilon under
+REPLACE_ONE).
 
 Its plain twin is `dpjax.verify.plain.exponential.conjunction_law`.
 """
@@ -48,8 +49,8 @@ class ConjunctionExponential(Algorithm):
 
     Attributes:
       epsilon: privacy parameter.
-      bits: d (static).
-      k: literals, at most (static).
+      bits: d, the number of variables (static).
+      k: the largest number of literals (static).
       disjunction: whether disjunctions are learned (static).
     """
 
@@ -77,7 +78,7 @@ class ConjunctionExponential(Algorithm):
         return event if isinstance(event, Near) else flags(event, self.listed(), "hypotheses")
 
     def event(self, scores: Scores, event: Any) -> Bool[Array, "concepts"]:
-        """Which hypotheses belong to it."""
+        """Which hypotheses belong to the event."""
         if isinstance(event, Accurate):
             return event.allows(scores.wrong, scores.n)
         if isinstance(event, Near):
@@ -85,7 +86,7 @@ class ConjunctionExponential(Algorithm):
         return event
 
     def exactly(self, output: Any) -> Bool[Array, "concepts"]:
-        """The hypothesis of the same literals, in any order and with any repetitions."""
+        """The event that the output is this hypothesis: the one with the same literals, in any order and with any repetitions."""
         arguments.instance("output", output, Literals)
         same = self._every()[:, :, None] == jnp.asarray(output.literals)[None, None]
         alike = jnp.all(jnp.any(same, axis=1), axis=1) & jnp.all(jnp.any(same, axis=2), axis=1)
@@ -115,9 +116,9 @@ class ConjunctionExponential(Algorithm):
         return Guarantee(float(self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples of a target of at most k literals for population error alpha but for beta: `bounds.exponential_points`.
+        """Examples of a target of at most k literals for population error alpha except with probability beta: `bounds.exponential_points`.
 
-        That bound is for weights exp(epsilon q / 2), here they are those of 2 epsilon. `bounds.finite_class` is the agnostic one.
+        That bound is for weights exp(epsilon q / 2); the weights here are those at 2 epsilon. `bounds.finite_class` is the agnostic bound.
 
         Raises:
           ValueError: alpha or beta outside (0, 1).
@@ -126,7 +127,7 @@ class ConjunctionExponential(Algorithm):
 
 
 def concepts(variables: int, k: int) -> int:
-    """|H|: the functions that conjunctions of 1 to k literals are.
+    """|H|: the number of functions that conjunctions of 1 to k literals compute.
 
     >>> concepts(2, 1), concepts(2, 2), concepts(64, 2)
     (4, 9, 8193)
@@ -136,7 +137,7 @@ def concepts(variables: int, k: int) -> int:
 
 @functools.lru_cache(maxsize=8)
 def _listed(variables: int, k: int) -> np.ndarray:
-    """Their literals, shorter ones filled up by repetitions; the constant 0 last."""
+    """The literals of every hypothesis, shorter ones padded by repeating the last literal; the constant 0 comes last."""
     parts = []
     for size in range(1, min(k, variables) + 1):
         chosen = np.array(list(itertools.combinations(range(variables), size)), np.int32)
@@ -153,7 +154,7 @@ def exponential(*, bits: int, k: int, epsilon: Any, disjunction: bool = False) -
 
     Args:
       bits: d, the number of variables.
-      k: literals, at most; there are at most 2^16 conjunctions (`concepts`).
+      k: the largest number of literals; there may be at most 2^16 conjunctions (`concepts`).
       epsilon: privacy, > 0, finite.
       disjunction: whether disjunctions are learned.
 
@@ -161,7 +162,7 @@ def exponential(*, bits: int, k: int, epsilon: Any, disjunction: bool = False) -
     floating-point side channels, or a cryptographic generator.
 
     Raises:
-      TypeError, ValueError: an argument out of range, more conjunctions than can be listed.
+      TypeError, ValueError: an argument out of range, or more conjunctions than can be listed.
 
     >>> from dpjax.concepts import conjunctions as concept
     >>> law = concept.product(bits=20, target=[3, 8], p=0.5)

@@ -1,9 +1,9 @@
-"""The classical greedy set cover (recalled in GEO §1.1): SetCoverLearner without privacy, the baseline of its price.
+"""The classical greedy set cover (recalled in GEO §1.1): SetCoverLearner without privacy, the baseline for the price of privacy.
 
-A round takes the literal that deletes most negative examples among those that delete the fewest positive ones, the first of them if
-several do. If the target is a conjunction of at most k literals, one of them deletes |S0|/k negative examples and no positive one. So
-all positive examples stay, and n e^(-R/k) negative ones at most are left after R rounds: R = floor(k ln(2/alpha)) + 1 leave less than
-alpha n/2 of them.
+Among the literals that delete the fewest positive examples, a round takes the one that deletes the most negative ones, and the first of
+them on ties. If the target is a conjunction of at most k literals, one of these deletes at least |S0|/k negative examples and no positive
+one. So all positive examples stay, and at most n e^(-R/k) negative ones are left after R rounds: R = floor(k ln(2/alpha)) + 1 rounds leave
+less than alpha n/2 of them.
 
 The plain twin is `dpjax.verify.plain.set_cover.greedy_cover`.
 """
@@ -38,16 +38,16 @@ class Greedy(Rounds):
         return Guarantee.none(ADD_OR_REMOVE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples of a target of at most k literals for population error alpha but for beta: `bounds.set_cover` without noise.
+        """Examples of a target of at most k literals for population error alpha except with probability beta: `bounds.set_cover`, no noise.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1); an alpha for which the rounds are too few.
+          ValueError: alpha or beta outside (0, 1); an alpha for which there are too few rounds.
         """
         return self.examples(alpha, beta, math.inf, 0)
 
 
 def _best(zeros: Int[Array, "literals"], ones: Int[Array, "literals"]) -> Int[Array, ""]:
-    """The first that deletes most negatives of those that delete the fewest positives."""
+    """Of the literals that delete the fewest positive examples, the first that deletes the most negative ones."""
     return jnp.argmax(jnp.where(ones == jnp.min(ones), zeros, -1)).astype(jnp.int32)
 
 
@@ -56,8 +56,8 @@ def greedy(*, bits: int, k: int, alpha: float, disjunction: bool = False) -> Gre
 
     Args:
       bits: d, the number of variables, at most 2^24.
-      k: literals of the target, at most.
-      alpha: population error that the rounds are made for, in (0, 1).
+      k: the largest number of literals of the target.
+      alpha: population error for which the number of rounds is chosen, in (0, 1).
       disjunction: whether the target is a disjunction.
 
     Formal guarantees: none; the run is deterministic.

@@ -1,19 +1,19 @@
 """The exponential mechanism over halfplanes (GEO's SelectHalfplane with the score -errors): a learner of one halfplane.
 
-P[h] is proportional to exp(epsilon q(h)) over the measure on halfplanes, q(h) = -(examples that h labels wrongly).
+P[h] is proportional to exp(epsilon q(h)) over the measure on halfplanes, where q(h) = -(number of examples that h labels wrongly).
 
-**Privacy** (ADD_OR_REMOVE_ONE). One example more moves every score by 0 or -1, so every weight by a factor in [e^-epsilon, 1], and so the
-normaliser: (epsilon, 0). GEO's own analysis, for scores that may move both ways, gives 2 epsilon for the same weights.
+**Privacy** (ADD_OR_REMOVE_ONE). One more example moves every score by 0 or -1, so it multiplies every weight, and hence the normaliser, by
+a factor in [e^-epsilon, 1]: (epsilon, 0). GEO's own analysis, for scores that may move both ways, gives 2 epsilon for the same weights.
 
-**Utility.** If some halfplane has m errors, so have those that agree with it on the grid, e^-L of the measure (L = `log_size`), and
-the output has at most m + (L + ln(1/beta))/epsilon of them, but with probability beta. `sample_size` is
+**Utility.** If some halfplane has m errors, so have all that agree with it on the grid. They make up at least e^-L of the measure
+(L = `log_size`), so the output has at most m + (L + ln(1/beta))/epsilon errors, except with probability beta. `sample_size` is
 `bounds.finite_class` with L for ln |H|.
 
-Two examples of both labels at one point are one error, whatever the halfplane. So the draw leaves such pairs out, which changes no
-weight but for a common factor, and looks at points of one label each: there bounds of cells are tight.
+Two examples with different labels at one point cost one error, whatever the halfplane. So the draw leaves such pairs out, which changes
+all weights by a common factor only, and works with points of one label each, for which the bounds of cells are tight.
 
-The draw is `dpjax.learners.halfplanes.refinement`, the law sums over `dpjax.concepts.plane.arrangement`; the plain twin is
-`dpjax.verify.plain.halfplanes`.
+The draw is that of `dpjax.learners.halfplanes.refinement`, and the law sums over the pieces of `dpjax.concepts.plane.arrangement`; the
+plain twin is `dpjax.verify.plain.halfplanes`.
 
     >>> import jax
     >>> from dpjax.concepts import halfplanes as concept
@@ -45,10 +45,12 @@ from dpjax.learners.halfplanes.refinement import Problem, draw
 from dpjax.learners.halfplanes.select import Placed, SelectHalfplane, select_halfplane
 from dpjax.mechanisms import exponential as exponential_mechanism
 
-MOST_REACH = 120  # base 2, of slopes in float32
-MOST_RATE = 2.0**96  # with which an error weighs e^-rate, which no float tells from 0; times all errors it is a float
-MOST_ROWS = 127  # of a law: about as many pieces as their cube
-ROUNDED = 8  # epsilons by which an end of a piece may be off
+MOST_REACH = 120  # log2 of the largest slopes for which a law is computed in float32
+MOST_RATE = (
+    2.0**96
+)  # at this rate the weight e^-rate of an error is 0 in any float, and the rate times all errors is still a float
+MOST_ROWS = 127  # the most rows for a law, which sums over about as many pieces as their cube
+ROUNDED = 8  # machine epsilons by which an end of a piece may be off
 
 
 @frozen
@@ -56,7 +58,7 @@ class Exponential(Algorithm):
     """The learner; build it by `exponential`.
 
     Attributes:
-      epsilon: privacy.
+      epsilon: privacy parameter.
       selection: the halfplanes, with their measure.
     """
 
@@ -118,12 +120,12 @@ class Exponential(Algorithm):
         log_area, errors, good, thin = (
             jnp.concatenate([part.ravel() for part in each]) for each in zip(*parts, strict=True)
         )
-        # Errors beyond the least, as whole numbers: beside epsilon times all of them an area would have no digits.
+        # The fewest errors are subtracted as integers: added to epsilon times all errors, the logarithm of an area would lose its digits.
         least = jnp.min(jnp.where(log_area > -jnp.inf, errors, data.rows))
         log_mass = log_area - jnp.asarray(self.epsilon, float) * (errors - least).astype(float)
         inside, outside = (logspace.logsumexp(jnp.where(at, log_mass, -jnp.inf)) for at in (good, ~good))
         every = jnp.logaddexp(inside, outside)
-        # What is as thin as a rounding may be none: between lines that meet in one point, say, are labels that no halfplane gives.
+        # A piece as thin as a rounding error may not exist: lines that meet in one point, say, seem to enclose labels of no halfplane.
         doubtful = logspace.logsumexp(jnp.where(thin, log_mass, -jnp.inf)) - every
         most_doubt = math.log(jnp.finfo(log_area.dtype).eps) / 2
         known = doubtful <= most_doubt
@@ -132,25 +134,25 @@ class Exponential(Algorithm):
             lost = logspace.logsumexp(area - jnp.asarray(self.epsilon, float) * (fewest - least).astype(float)) - every
             known &= lost <= most_doubt
         law = jnp.where(known, jnp.exp(jnp.stack([inside, outside]) - every), jnp.nan)
-        # Labels of some of the examples are no event.
+        # Labels for only some of the examples are not an event.
         return law if isinstance(event, Accurate) else jnp.where(data.n_valid <= event.shape[0], law, jnp.nan)
 
     def _coordinates(self, data: Examples) -> Float[Array, "2 rows"]:
-        """Over 2^d; rows that do not count at the origin."""
+        """The coordinates over 2^d; rows that do not count are put at the origin."""
         limbs = data.x.shape[-1]
         scale = [2.0 ** (32 * (limbs - 1 - i) - self.selection.bits) for i in range(limbs)]
         each = jnp.sum(data.x.astype(float) * jnp.array(scale)[None, None], axis=2)
         return jnp.where(data.valid[None], each.T, 0.0)
 
     def _good(self, event: Any, data: Examples, errors: Array, order: Array) -> Bool[Array, "slabs pieces"]:
-        """Which pieces the event holds."""
+        """Which pieces belong to the event."""
         if isinstance(event, Accurate):
             return event.allows(errors, data.n_valid)
-        # Labels of the rows: the pieces whose places from j on are those with label 1.
+        # The event is labels of the rows: piece j belongs to it if the rows with label 1 are exactly those at places from j on.
         labels = jnp.pad(event, (0, data.rows - event.shape[0]))
         wrong = jnp.where(data.valid, jnp.where(labels, 1, -1), 0)[order]
         none = jnp.zeros((order.shape[0], 1), jnp.int32)
-        below = jnp.cumsum(jnp.maximum(wrong, 0), axis=1)  # held, but deleted
+        below = jnp.cumsum(jnp.maximum(wrong, 0), axis=1)  # label 1, but deleted
         beyond = jnp.cumsum(jnp.maximum(-wrong, 0), axis=1)
         below, beyond = (jnp.concatenate([none, each], axis=1) for each in (below, beyond))
         return (below == 0) & (beyond == beyond[:, -1:])
@@ -184,7 +186,7 @@ class Exponential(Algorithm):
         return Guarantee(float(self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples of a halfplane for population error alpha but for beta: `bounds.finite_class` with the class's `log_size`.
+        """Examples of a halfplane for population error alpha except with probability beta: `bounds.finite_class` with `log_size`.
 
         Raises:
           ValueError: alpha or beta outside (0, 1).
@@ -193,7 +195,7 @@ class Exponential(Algorithm):
 
 
 def _net(data: Examples) -> Int[Array, "rows"]:
-    """What deleting a point adds to the errors, at the first example of each; 0 at others."""
+    """How many errors deleting each point adds, given at the first example there; 0 at the other examples."""
     same = jnp.all(data.x[:, None] == data.x[None], axis=(2, 3)) & data.valid[:, None] & data.valid[None]
     net = jnp.sum(jnp.where(same, jnp.where(data.y == 1, 1, -1)[None], 0), axis=1, dtype=jnp.int32)
     return jnp.where(jnp.any(jnp.tril(same, -1), axis=1), 0, net)
@@ -202,14 +204,14 @@ def _net(data: Examples) -> Int[Array, "rows"]:
 def _hidden(
     width: Array, gap: Array, slope: Array, height: Array, rounded: Any, net: Array, errors: Array
 ) -> tuple[Float[Array, "slabs pieces"], Int[Array, "slabs pieces"]]:
-    """(ln of an area that rounding may hide at each piece, the fewest errors there) of one chart.
+    """For each piece of one chart, (ln of an area that rounding may hide there, the fewest errors there).
 
-    Lines as near as a rounding may cross there in any order, so that some of their points are held and the others not.
+    Lines within a rounding error of each other may cross there in any order, so that some of their points are held and the others are not.
     """
     pieces = gap.shape[1]
     near = gap <= rounded * (1 + jnp.abs(height))
     place = jnp.arange(pieces, dtype=jnp.int32)[None]
-    # Piece j lies between lines j - 1 and j: lines that are near each other belong together.
+    # Piece j lies between lines j - 1 and j: lines that are near each other form a group.
     first = lax.cummax(jnp.where(near, 0, place), axis=1)
     last = lax.cummin(jnp.where(near, pieces - 1, place), axis=1, reverse=True)
     saved = jnp.pad(jnp.cumsum(jnp.minimum(net, 0), axis=1, dtype=jnp.int32), ((0, 0), (1, 0)))
@@ -233,16 +235,17 @@ def _majorities(select: SelectHalfplane, view: Placed) -> tuple[UInt32[Array, "2
 def exponential(*, bits: int, epsilon: Any, measure: str = "axes") -> Exponential:
     """The exponential mechanism over halfplanes of {0, ..., 2^d - 1}^2; see the module.
 
-    Its law (`probability` of the labels of the rows, `success_probability`) is for up to 127 rows; in float32 sides of its pieces are
-    rounded to about 2^-24, so small grids' laws keep their digits and large ones' need x64. Where pieces that are no wider than a rounding
-    have more than 3e-4 of the law (1.5e-8 with x64), as they may if epsilon times a few errors outweighs what they have of the measure,
-    it is NaN.
+    Its law (`probability` of the labels of the rows, `success_probability`) is available for up to 127 rows. In float32 the sides of its
+    pieces are rounded to about 2^-24, so laws on small grids keep their digits, and laws on large grids need x64. The law is NaN where
+    pieces that are no wider than a rounding error make up more than 3e-4 of it (1.5e-8 with x64), as they may if epsilon times a few errors
+    outweighs their small share of the measure.
 
-    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE. Not promised: protection from floating-point side channels; a cryptographic
+    generator.
 
     Args:
       bits: d, 1 to 64.
-      epsilon: privacy; may be traced.
+      epsilon: privacy parameter; may be traced.
       measure: "axes" (slopes below 1 in either axis) or "box" (GEO's, of area 32 D^4).
 
     Raises:

@@ -1,39 +1,41 @@
 """SelectHalfplane (GEO §4) without the arrangement of lines: one exact draw by lazily refined Gumbel maxima.
 
-GEO cuts the dual plane along the lines of all points, of which there are n, into as many as n^2 pieces, and draws a piece with
-probability proportional to area * exp(r q). Here no piece is ever made. Let every lattice point have an independent Gumbel variable G: the
-one with the greatest G + r q is a draw with probability proportional to exp(r q). Now
+GEO cuts the dual plane along the lines of all n points into as many as n^2 pieces, and draws a piece with probability proportional to
+area * exp(r q). Here no piece is ever built. Give every lattice point an independent Gumbel variable G: the point with the greatest
+G + r q is a draw with probability proportional to exp(r q). Now
 
-- the greatest G of a *cell* (a rectangle of slopes and heights) is a Gumbel variable itself, at ln(number of its points). Of two halves
-  of a cell one keeps the greatest G, by a fair coin, and the other's is a Gumbel variable cut off there: so a cell can be split
-  whenever that is asked for (A* sampling: Maddison, Tarlow, Minka 2014);
-- v >= a u + b falls with a and with b. The examples above a cell's highest line are above all, those not above its lowest above none: so
-  both corners bound the score of all lines of the cell, from above by U and from below by L;
-- a cell cannot beat G + r U. The cell that promises most is split until one with U = L promises most. Its points all have the
-  same score, so the winner is one of them, uniformly.
+- the greatest G of a *cell* (a rectangle of slopes and heights) is itself a Gumbel variable, with location ln(number of its points). When
+  a cell is halved, a fair coin decides which half keeps the greatest G, and the greatest G of the other half is a Gumbel variable
+  truncated there: so a cell can be split on demand (A* sampling: Maddison, Tarlow, Minka 2014);
+- as a or b grows, v >= a u + b can only turn from true to false. The examples above a cell's highest line are above all its lines, and
+  those not above its lowest line are above none: so the two corners bound the scores of all lines of the cell, from above by U and from
+  below by L;
+- no line of a cell beats G + r U. The cell that promises the most is split, until the one that promises the most has U = L. All its points
+  have the same score, so the winner is one of them, uniformly.
 
-Each split looks at every example, for two lines. Where a halfplane is right but for noise, fifty to four hundred splits do mostly, whatever
-the grid, and their number grows slowly with n. It is larger where no halfplane is much better than others: with random labels, 5,000 for
-500 examples and 14,000 for 2,000 spread over 20 bits, and 45,000 and 345,000 where they lie on one line (epsilon = 1).
+Each split examines every example, for two lines. Where some halfplane is right up to noise, fifty to four hundred splits mostly suffice,
+whatever the grid, and their number grows slowly with n. It is larger where no halfplane is much better than the others: with random labels,
+5,000 for 500 examples and 14,000 for 2,000 spread over 20 bits, and 45,000 and 345,000 where they lie on one line (epsilon = 1).
 
-**Sheared cells.** The lines that pass among examples in a small part of the domain, u0 <= u <= u0 + w, are a slanted strip of slopes
-and heights, thin as w is small, and thousands of rectangles cover it badly. So a cell is a rectangle of slopes and of heights b + a u0 of
-the lines at u0, the least u, modulo the number of heights: still every line is in one cell, and for u >= u0 both corners bound the score.
-(Or the greatest u, if more of the examples are near it; then the other two corners do. A few far from the rest cost little.) A cell may be
-*wrapped*, with lines from both ends of the heights; then it is two, the one from the lowest line of all, above which all points are, the
-other up to the highest. With 500 examples in a square of 2^-13 of the side, in the middle of the domain, a draw takes 130 splits, where it
-took 200,000 to 370,000. GEO's box, whose ends have points on both sides, is not sheared: there examples in a small part take as many as
-before (a million for 300 examples in 2^-10 of the side). Nor does it help where two such squares are far apart: 10,000 splits for 2^-7 of
-the side, and twice as many for every other halving.
+**Sheared cells.** The lines that pass among examples in a small part of the domain, u0 <= u <= u0 + w, form a slanted strip of slopes and
+heights. It is thin if w is small, and even thousands of rectangles cover it badly. So a cell is a rectangle of slopes and of sheared
+heights b + a u0, the heights at u0, the least u, modulo the number of heights: every line is still in one cell, and for u >= u0 the two
+corners bound the score. (If more of the examples are near the greatest u, u0 is that, and the other two corners bound the score. A few
+examples far off cost little.) A cell may be *wrapped*, with lines from both ends of the heights; then it has two parts, one from the
+lowest line of all, above which all points lie, the other up to the highest. With 500 examples in a square of 2^-13 of the side, in the
+middle of the domain, a draw takes 130 splits, instead of 200,000 to 370,000 without shearing. GEO's box, whose extreme lines have points on
+both sides, is not sheared: there, examples in a small part take as many splits as without shearing (a million for 300 examples in 2^-10 of
+the side). Nor does it help where two such squares are far apart: 10,000 splits for 2^-7 of the side, and twice as many for every other
+halving.
 
-**Both labels at one point.** U hopes that a line through it is right on all of them, so the cells of these lines are split until they
-weigh nothing beside the best. With 8 zeros and 7 ones at one point a draw by their errors takes 49 splits at r = 0.5, 340 at 1 and 12,000
-at 2 (means of 16 draws), and so on. Therefore `halfplanes.exponential`, whose score is the same without such pairs, leaves them out
-first. SetCoverLearner's is not, but it is for data that a concept labels without error.
+**Both labels at one point.** U assumes that a line through the point is right on all examples there, so the cells of such lines are split
+until their weight is negligible beside the best. With 8 zeros and 7 ones at one point a draw by their errors takes 49 splits at r = 0.5,
+340 at 1 and 12,000 at 2 (means of 16 draws), and so on. Therefore `halfplanes.exponential`, whose score is the same without such pairs,
+leaves them out first. The score of SetCoverLearner is not the same, but that learner is for data that a concept labels without error.
 
-**Exact** are sides (whole numbers, `dpjax.concepts.plane.lattice`), counts, and so the set of lines that a score belongs to. Rounded are
-the Gumbel variables and r times differences of scores, to the precision of JAX's floats. If the table of cells is nearly full, cells are
-split depth first, which needs no more room than a path of halves: the draw is never given up.
+**Exact** are the sides on which points lie (decided by integers, `dpjax.concepts.plane.lattice`), the counts, and so the set of lines with
+a given score. The Gumbel variables and r times differences of scores are rounded to the precision of JAX's floats. If the table of cells is
+nearly full, cells are split depth first, which needs no more room than one path of halves: a draw is never abandoned.
 """
 
 from collections.abc import Callable
@@ -49,7 +51,7 @@ from dpjax.concepts.plane.lattice import Lattice, above, product
 from dpjax.core import random
 from dpjax.domains import wide
 
-CELLS = 256  # kept beside a path of halves
+CELLS = 256  # kept in addition to one path of halves
 
 Score = Callable[[Array, Array], Array]  # of (deleted negative examples, deleted positive examples)
 
@@ -67,12 +69,12 @@ class Cells(NamedTuple):
 
     Attributes:
       low: the least slope and sheared height.
-      log_slopes, log_heights: see there.
-      gumbel: the greatest G of each.
+      log_slopes, log_heights: log2 of the numbers of slopes and of heights.
+      gumbel: the greatest G of each cell.
       wrapped: whether there are lines from both ends of the heights; see the module.
-      deleted: how many (negative, positive) examples the lowest and the highest line deletes (wrapped: the lowest of the upper end, the
-        highest of the lower); shape (cells, 2 corners, 2 labels).
-      score: U, -inf where there is no cell.
+      deleted: how many (negative, positive) examples the lowest and the highest line delete (in a wrapped cell, the lowest line of its
+        part at the upper end and the highest line of its part at the lower end); shape (cells, 2 corners, 2 labels).
+      score: U; -inf where there is no cell, or none that need be split.
     """
 
     low: Line
@@ -89,9 +91,9 @@ class Frame(NamedTuple):
 
     Attributes:
       shear: u0, the most significant word first.
-      from_above: whether u0 is the greatest u, and not the least.
-      reach: base 2, rounded up, of |u - u0| for 15 of 16 examples: how far a line moves among them with its slope.
-      length: base 2, rounded up, of the greatest u.
+      from_above: whether u0 is the greatest u instead of the least.
+      reach: log2, rounded up, of the |u - u0| that 15 of 16 examples do not exceed: how far a line moves among them with its slope.
+      length: log2, rounded up, of the greatest u.
     """
 
     shear: UInt32[Array, "2 words"]
@@ -105,11 +107,11 @@ class Problem(NamedTuple):
 
     Attributes:
       grid: the lattice.
-      columns: of the points.
-      weights: how many (negative, positive) examples there are at each.
-      score: see `Score`; it does not fall with the first number, and does not rise with the second.
-      rate: r.
-      dual: whether a halfplane deletes what it holds, instead of what it does not.
+      columns: the words of the points' coordinates; see `lattice.columns_of`.
+      weights: how many (negative, positive) examples there are at each point.
+      score: see `Score`; it is non-decreasing in the first number and non-increasing in the second.
+      rate: r, by which scores are multiplied.
+      dual: whether a halfplane deletes the examples that it holds, instead of the others.
     """
 
     grid: Lattice
@@ -135,7 +137,7 @@ class Problem(NamedTuple):
         return jnp.minimum(least, other_least), jnp.maximum(most, other_most)
 
     def _between(self, low: Int[Array, "cells 2"], high: Int[Array, "cells 2"]) -> tuple[Array, Array]:
-        """(L, U) of lines that are above one and below another: the highest line deletes most, in the dual least."""
+        """(L, U) of the lines that are above one line and below another: the highest deletes the most examples, in the dual the fewest."""
         least, most = (high, low) if self.dual else (low, high)
         return self.score(least[:, 0], most[:, 1]), self.score(most[:, 0], least[:, 1])
 
@@ -154,7 +156,7 @@ class Problem(NamedTuple):
         return Frame(jnp.where(from_above[:, None], high, low), from_above, jnp.where(from_above, other, reach), length)
 
     def _most(self, lengths: Int[Array, "2 n"], there: Bool[Array, "n"]) -> Int[Array, "2"]:
-        """The least number that 15 of 16 do not pass: a few examples far off count for little, and cells are as good without them."""
+        """The least length that 15 of 16 examples do not exceed: a few far away count for little, and cells are as good without them."""
         most = jnp.arange(self.grid.bits, dtype=jnp.int32)[:, None, None]
         beyond = jnp.sum(jnp.where(there, lengths, -1)[None] > most, axis=2, dtype=jnp.int32)
         return jnp.sum(16 * beyond > jnp.sum(there, dtype=jnp.int32), axis=0, dtype=jnp.int32)
@@ -197,7 +199,7 @@ def _path(grid: Lattice) -> int:
 
 
 def _first(key: Array, problem: Problem, frame: Frame) -> tuple[Cells, Cells]:
-    """All lines, in blocks of equal size; and room for the best cell with U = L."""
+    """(the table of cells, with all lines in blocks of equal size and room for more; the best cell with U = L)."""
     grid = problem.grid
     blocks = [(chart, block << grid.log_block) for chart in range(grid.charts) for block in range(grid.blocks)]
     low = Line(
@@ -225,7 +227,7 @@ def _first(key: Array, problem: Problem, frame: Frame) -> tuple[Cells, Cells]:
 
 
 def _corners(cells: Cells, grid: Lattice, frame: Frame) -> tuple[Bool[Array, "cells"], Line, Line]:
-    """(whether a cell is wrapped, its lowest and its highest line; of a wrapped cell bounds of those that `Cells.deleted` names)."""
+    """(whether a cell is wrapped, its lowest line, its highest line); if wrapped, bounds of the lines that `Cells.deleted` names."""
     slope, height = (
         wide.add(low, wide.largest(log, low.shape[-1]))
         for low, log in ((cells.low.slope, cells.log_slopes), (cells.low.height, cells.log_heights))
@@ -233,7 +235,7 @@ def _corners(cells: Cells, grid: Lattice, frame: Frame) -> tuple[Bool[Array, "ce
     chart, start = cells.low.chart, cells.low
     least, most = (_shift(each, chart, frame) for each in (start.slope, slope))
     wrapped = wide.less(start.height, most) & ~wide.less(height, least)
-    # With slopes lines rise behind u0 and fall before it: of examples before it the lowest line is that of the greatest slope.
+    # As its slope grows, a line rises behind u0 and falls before it: for examples before u0, the lowest line has the greatest slope.
     before = frame.from_above[chart // 2]
     turned, other = before & ~wrapped, before | wrapped
     low = Line(
@@ -244,7 +246,7 @@ def _corners(cells: Cells, grid: Lattice, frame: Frame) -> tuple[Bool[Array, "ce
 
 
 def _plain(line: Line, grid: Lattice, frame: Frame) -> Line:
-    """A line whose height is sheared."""
+    """The line with its own height, given one whose height is sheared."""
     return line._replace(height=_lowered(line.height, _shift(line.slope, line.chart, frame), grid))
 
 
@@ -263,7 +265,7 @@ def _lowered(
 
 
 def _promise(cells: Cells, best: Cells, problem: Problem) -> Float[Array, "cells"]:
-    """G + r (U - s), s being the score of the best cell so far: beside r times millions a Gumbel variable would have no digits."""
+    """G + r (U - s), s being the score of the best cell so far: added to r times millions, a Gumbel variable would lose its digits."""
     score = jnp.where(best.score[0] > -jnp.inf, best.score[0], jnp.max(cells.score))
     return cells.gumbel + jnp.asarray(problem.rate, float) * (cells.score - jnp.where(score > -jnp.inf, score, 0.0))
 
@@ -278,7 +280,7 @@ def _next(cells: Cells, best: Cells, problem: Problem) -> Int[Array, ""]:
 
 
 def _halves(key: Array, cell: Cells, problem: Problem, frame: Frame) -> Cells:
-    """Both halves of one cell: of its slopes, if they move the line by more among the examples than its heights do, else of its heights."""
+    """Both halves of a cell: its slopes are halved if they move a line among the examples by more than its heights do, else its heights."""
     axis = cell.low.chart // 2
     reach = jnp.where(cell.wrapped, frame.length[axis], frame.reach[axis])
     by_slope = cell.log_slopes + reach > cell.log_heights
@@ -294,12 +296,12 @@ def _halves(key: Array, cell: Cells, problem: Problem, frame: Frame) -> Cells:
             by_slope, cell.low.height, wide.add(cell.low.height, wide.power_of_two(log_heights, problem.grid.limbs))
         ),
     )
-    # The greatest G is in either half alike; that of the other is below it.
+    # The greatest G is equally likely to be in either half; that of the other half is below it.
     size = (log_slopes + log_heights - _path(problem.grid)).astype(float) * np.log(2.0)
     below, coin = random.fine_exponential(key, (2,))
     other = jnp.minimum(size - jnp.log(jnp.exp(size - cell.gumbel) + below), cell.gumbel)
     heads = coin < np.log(2.0)  # the median
-    # First the half with the lowest line.
+    # The half with the lowest line comes first.
     swap = by_slope & frame.from_above[axis]
     low = jax.tree.map(lambda one, two: jnp.where(swap, jnp.stack([two, one]), jnp.stack([one, two])), cell.low, second)
     halves = Cells(
@@ -321,7 +323,7 @@ def _halves(key: Array, cell: Cells, problem: Problem, frame: Frame) -> Cells:
 
 
 def _settled(cells: Cells, best: Cells, problem: Problem) -> tuple[Cells, Cells]:
-    """(the cells with their scores, -inf where one need not be split; the best cell of equal scores)."""
+    """(the cells with their scores U, -inf where a cell need not be split; the best cell with U = L)."""
     low, high = problem.bounds(cells)
     done = low == high
     known = jax.tree.map(
@@ -335,12 +337,12 @@ def _settled(cells: Cells, best: Cells, problem: Problem) -> tuple[Cells, Cells]
 
 
 def _stored(cells: Cells, where: Int[Array, ""], halves: Cells, best: Cells, problem: Problem) -> Cells:
-    """The halves in the table: one in the place of the whole, one in the place of a cell that promises least."""
+    """The table with the halves stored: one replaces the cell that was split, the other replaces the cell that promises the least."""
     whole = lambda leaf, half: leaf.at[where].set(half[0])  # noqa: E731
     promise = _promise(jax.tree.map(whole, cells, halves), best, problem)
     other = jnp.argmin(promise).astype(jnp.int32)
     other = jnp.where(halves.score[1] == -jnp.inf, promise.shape[0], other)  # nowhere
-    # Of two writes to one place JAX keeps either: where the first half is hopeless, the second may take its place.
+    # Of two writes to one place JAX may keep either: a hopeless first half is not written where the second takes its place.
     first = jnp.where(where == other, promise.shape[0], where)
     places = jnp.stack([first, other])
     return jax.tree.map(lambda leaf, new: leaf.at[places].set(new, mode="drop"), cells, halves)

@@ -19,20 +19,20 @@ from dpjax.learners.halfplanes import refinement
 from dpjax.learners.halfplanes.refinement import Line, Problem
 from dpjax.learners.set_cover.selection import Selection
 
-COUNTED = 7  # bits of a grid that examples may be counted on
-LISTED = 2  # bits of a grid whose halfplanes are listed
+COUNTED = 7  # the most bits of a grid on whose points examples may be counted
+LISTED = 2  # the most bits of a grid whose halfplanes are listed
 
 
 @frozen
 class Placed:
-    """Points, and examples at them: element i of the masks is at point i modulo the number of points.
+    """Points and the examples at them: place i of a mask is at point i modulo the number of points.
 
     Attributes:
-      columns: of the points.
-      valid: where there are examples.
-      y: their labels.
-      counts: how many there are.
-      rows: of the data, so that there are no more examples (static).
+      columns: the words of the points' coordinates; see `lattice.columns_of`.
+      valid: at which places there are examples.
+      y: the label of the examples at each place.
+      counts: how many examples there are at each place.
+      rows: of the data, and so the most examples there can be (static).
     """
 
     columns: UInt32[Array, "2 words points"]
@@ -42,7 +42,7 @@ class Placed:
     rows: int = static()
 
     def everywhere(self, kept: Bool[Array, "*n points"]) -> Bool[Array, "*n places"]:
-        """The mask of those at some points."""
+        """The mask of the places at some points."""
         return jnp.tile(kept, self.valid.shape[0] // kept.shape[-1])
 
     def at_points(self, mask: Bool[Array, "places"]) -> Int[Array, "points"]:
@@ -67,7 +67,7 @@ class PlaneSelection(Selection):
 
     @property
     def grid(self) -> Lattice:
-        """Of the halfplanes."""
+        """The lattice of the halfplanes."""
         return lattice(self.bits, self.measure)
 
     def fit(self, data: Any) -> Examples:
@@ -77,7 +77,7 @@ class PlaneSelection(Selection):
         return data.in_domain(self.bits, positive_only=False)
 
     def prepare(self, data: Examples) -> Placed:
-        """Rows as they are; on a small grid its points instead, once for each label, if they are fewer."""
+        """The rows as they are; on a small grid its points instead, once for each label, if these are fewer."""
         if self.bits > COUNTED or 2 * 4**self.bits > data.rows:
             columns = columns_of(self.grid, data.x)
             ones = jnp.ones(data.rows, jnp.int32)
@@ -94,16 +94,16 @@ class PlaneSelection(Selection):
         return jnp.sum(jnp.where(mask, view.counts, 0), axis=-1, dtype=jnp.int32)
 
     def places(self, view: Placed) -> Int[Array, "points"]:
-        """Of the points of a view among `all_points`, on small grids."""
+        """The index of each point of a view in `all_points`, on small grids."""
         return ((view.columns[0, 0] << np.uint32(self.bits)) | view.columns[1, 0]).astype(jnp.int32)
 
     def _kept(self, view: Placed, line: Line) -> Bool[Array, "places"]:
-        """h(x) everywhere."""
+        """h(x) at every place."""
         held = above(self.grid, line.chart[None], line.slope[None], line.height[None], view.columns)[0]
         return view.everywhere(held)
 
     def region(self, lines: Line, *shape: int) -> Region:
-        """The union over the first axis of the intersections over the second, of lines brought to this shape."""
+        """The union over the first axis of the intersections over the second, once the lines are brought to this shape."""
         chart, slope, height = lines if not shape else reshaped(lines, *shape)
         return Region(chart=chart, slope=slope, height=height, bits=self.bits, measure=self.measure)
 
@@ -121,7 +121,7 @@ class PlaneSelection(Selection):
         return Line(*(each[index] for each in lines))
 
     def table(self) -> Any:
-        """The `labels` of all hypotheses on the grid, and the `share` of the measure of each."""
+        """The `labels` that each hypothesis gives to the grid, and its `share` of the measure."""
         raise ValueError(f"{type(self).__name__} has no list of its hypotheses")
 
     def hypotheses(self) -> int:
@@ -154,7 +154,7 @@ class SelectHalfplane(PlaneSelection):
         return kept if dual else ~kept
 
     def released(self, chosen: Line, *, dual: bool) -> Region:
-        """An intersection, or a union, of all."""
+        """The intersection of all chosen halfplanes; in the dual their union."""
         return self.region(chosen, *((-1, 1) if dual else (1, -1)))
 
     # The list, on tiny grids ----------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class SelectHalfplane(PlaneSelection):
 
 
 def reshaped(lines: Line, *shape: int) -> Line:
-    """The same lines in another order of axes; `shape` is that of their charts."""
+    """The same lines in another shape; `shape` is that of their charts."""
     chart, slope, height = lines
     return Line(
         chart.reshape(shape),
@@ -188,7 +188,7 @@ def reshaped(lines: Line, *shape: int) -> Line:
 
 
 def lines_of(output: Any, *shape: int) -> Line:
-    """The lines of a region, in this shape; TypeError if it is none."""
+    """The lines of a region, in this shape; TypeError if the output is not a region."""
     arguments.instance("output", output, Region)
     return reshaped(Line(output.chart, output.slope, output.height), *shape)
 

@@ -1,10 +1,10 @@
-"""Thresholds from an interior point, and an interior point from thresholds (CLNSS, footnote 5; Bun et al. 2015), with what each costs.
+"""Threshold learners from interior point solvers, and the converse (CLNSS, footnote 5; Bun et al. 2015), with what each reduction costs.
 
-| factory | from | to | privacy, if what it uses is (e, d)-private |
+| factory | from | to | privacy, if the given algorithm is (e, d)-private |
 |---|---|---|---|
 | `threshold_learner` | an interior point solver | a proper learner of thresholds | (2e, (1 + exp(e)) d) under ADD_OR_REMOVE_ONE |
-| `threshold_learner` | the same, replace-one | the same | (e, d) under ADD_OR_REMOVE_ONE |
-| `solver` | a learner of thresholds, replace-one | an interior point solver | (2e, (1 + exp(e)) d) under ADD_OR_REMOVE_ONE |
+| `threshold_learner` | the same, private under replace-one | the same | (e, d) under ADD_OR_REMOVE_ONE |
+| `solver` | a threshold learner, private under replace-one | an interior point solver | (2e, (1 + exp(e)) d) under ADD_OR_REMOVE_ONE |
 
     >>> import jax
     >>> from dpjax import Sample

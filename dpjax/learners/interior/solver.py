@@ -1,15 +1,16 @@
 """An interior point solver from a threshold learner.
 
 Given points x_1 <= ... <= x_n in d bits and a learner on d + 1 bits, let k = floor(n/2). The first
-min(m, k) become ones at 2x, the last min(m, n - k) zeros at 2x + 1, and ones at 0, zeros at 2^(d+1) - 1 fill both up to m.
-That sample is realizable, ties or not (2 x_k < 2 x_(k+1) + 1). If the threshold j errs on fewer than min(m, k) examples, it
-is right about one real one, so j > 2 x_1, and about one real zero, so j <= 2 x_n + 1: floor(j/2) is in [x_1, x_n]. Empirical
-error below 1/2 on 2m examples is all it takes.
+min(m, k) points become ones at 2x, the last min(m, n - k) become zeros at 2x + 1, and both are filled up to m examples by
+ones at 0 and zeros at 2^(d+1) - 1. That sample is realizable, ties or not (2 x_k < 2 x_(k+1) + 1). If the threshold j errs on
+fewer than min(m, k) examples, it is right about at least one real (not filler) one, so j > 2 x_1, and about at least one real
+zero, so j <= 2 x_n + 1: floor(j/2) is in [x_1, x_n]. An empirical error below 1/2 on 2m examples is all it takes.
 
-*Privacy.* The sample always has 2m examples. One point more: with n >= 2m it enters the m least, the m greatest, or neither,
-and pushes one out: one replacement. With n < 2m the middle may move across it: k stays and the point falls among the first
-k, so x_k becomes a zero in place of a filler; or k grows and it falls behind them, so x_(k+1) becomes a one in place of a
-filler: two replacements. Hence (2e, (1 + exp(e)) d) for a learner that is (e, d)-private under replace-one.
+*Privacy.* The sample always has 2m examples. Let one point be added. If n >= 2m, it enters the m least or the m greatest
+points and pushes one of them out, or enters neither: at most one replacement. If n < 2m, the middle may move across a point:
+either k stays and the new point falls among the first k, so that x_k becomes a zero in place of a filler; or k grows and the
+new point falls behind them, so that x_(k+1) becomes a one in place of a filler: two replacements. Hence
+(2e, (1 + exp(e)) d) for a learner that is (e, d)-private under replace-one.
 
 Its plain twin is `dpjax.verify.plain.interior.solver_law`.
 """
@@ -38,10 +39,10 @@ class LearnedInterior(InteriorPoint):
     """An interior point from a threshold learner; build it by `solver`.
 
     Attributes:
-      learner: of `dpjax.learners.thresholds` or `threshold_learner`, on one bit more than the points.
-      m: half the examples the learner gets.
+      learner: from `dpjax.learners.thresholds` or `threshold_learner`, on one bit more than the points.
+      m: half the number of examples that the learner gets.
       limbs: of a point (static).
-      capacity: rows of the sample (static).
+      capacity: rows of the learner's sample (static).
     """
 
     learner: Any
@@ -81,25 +82,26 @@ class LearnedInterior(InteriorPoint):
     def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
         limbs = self.learner.limbs
         low, stop = (wide.resize(wide.add(end, end), limbs) for end in (interval.low, interval.high))
-        # The answer is in low, ..., high - 1 for the thresholds 2 low, ..., 2 high - 1; the last of all is cut to the top.
+        # The answer is in low, ..., high - 1 for the thresholds 2 low, ..., 2 high - 1; the greatest of all is cut to the one before.
         after = wide.add(self._end(), wide.one(limbs))
         stop = wide.select(wide.less(low, stop) & wide.equal(stop, self._end()), after, stop)
         return self.learner.probability(self.labelled(points), (low, stop))
 
     def guarantee(self) -> Guarantee:
-        """The learner's under REPLACE_ONE, at two replacements, as a guarantee under ADD_OR_REMOVE_ONE."""
+        """The learner's guarantee under REPLACE_ONE for two replacements, as one under ADD_OR_REMOVE_ONE."""
         twice = self.learner.guarantee().under(REPLACE_ONE).group(2)
         return Guarantee(twice.epsilon, twice.delta, ADD_OR_REMOVE_ONE)
 
     def points_needed(self, beta: float) -> int:
-        """2m: with so many points or more it fails with probability at most beta.
+        """2m: with at least this many points the solver fails with probability at most beta.
 
-        By the learner's own sample size for error 1/4. That is a statement about population error; for every learner here but one it is
-        proved through the empirical error on any realizable sample, which is what is needed: at most m/2 <= m - 1 wrong (0 if m = 1). A
-        semi-private learner's is about samples of the distribution that its public points are from, and this sample is none.
+        This rests on the learner's own sample size for error 1/4. That is a statement about population error; for every learner here but
+        one it is proved through the empirical error on any realizable sample, which is what is needed: at most m/2 <= m - 1 wrong examples
+        (0 if m = 1). The exception is a semi-private learner, whose sample size is for samples from the distribution of its public points,
+        which this sample does not come from.
 
         Raises:
-          ValueError: the learner asks for more than 2m examples, or is semi-private.
+          ValueError: the learner needs more than 2m examples, or is semi-private.
         """
         if getattr(self.learner, "public", None) is not None:
             raise ValueError(
@@ -116,11 +118,11 @@ def solver(*, learner: Any, m: int) -> LearnedInterior:
     """An interior point solver from a threshold learner; see the module.
 
     Args:
-      learner: of `dpjax.learners.thresholds` or `threshold_learner`, on bits + 1 >= 2 bits for points in {0, ..., 2^bits - 1}.
-      m: half the examples the learner gets.
+      learner: from `dpjax.learners.thresholds` or `threshold_learner`, on bits + 1 >= 2 bits for points in {0, ..., 2^bits - 1}.
+      m: half the number of examples that the learner gets.
 
-    Formal guarantees: `learner.guarantee().under(REPLACE_ONE).group(2)` under ADD_OR_REMOVE_ONE; between datasets of 2m points or more
-    even without `group(2)`. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: `learner.guarantee().under(REPLACE_ONE).group(2)` under ADD_OR_REMOVE_ONE; between datasets of 2m points or more even
+    without `group(2)`. Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range.

@@ -1,26 +1,27 @@
 """Thresholds from an interior point solver: points around the decision boundary.
 
-c_j(x) = 1 iff x < j. An example stands for the extreme threshold that is right about it: a one at x for x + 1
-(right: j >= x + 1), a zero at x for x (right: j <= x). Let D be the m largest numbers of the ones and the m smallest of the
-zeros; missing ones count as 0 and missing zeros as 2^d, about which every j in 0, ..., 2^d is right, so that D always has 2m
-numbers in {0, ..., 2^d}. An interior point of D, found by a solver on d + 1 bits and cut to 2^d, is the hypothesis.
+c_j(x) = 1 iff x < j. Each example stands for a number, the extreme threshold that is right about it: a one at x for x + 1
+(j is right if j >= x + 1), a zero at x for x (j is right if j <= x). Let D be the m largest numbers of the ones and the m
+smallest of the zeros; missing ones count as 0 and missing zeros as 2^d, about which every j in 0, ..., 2^d is right, so that
+D always has 2m numbers in {0, ..., 2^d}. An interior point of D, found by a solver on d + 1 bits and cut to 2^d, is the
+hypothesis.
 
-*Loss.* In a realizable sample the ones' numbers are <= t <= the zeros', t the target. Let min D <= j <= max D. Ones on which
-j errs are > j >= min D, the m-th largest of the ones, zeros < j <= max D, the m-th smallest of the zeros: at most m - 1 of
-either; and for j <= t it errs on ones only, for j >= t on zeros only. So the empirical error is at most (m - 1) / n: what
-the reduction loses, and the solver's failure is all that can go wrong. (With points themselves instead of these numbers ties
-would break this: all examples could sit at two points.) Nothing is promised about samples that no threshold labels, except
-privacy.
+*Loss.* In a realizable sample with target t, the ones' numbers are at most t and the zeros' at least t. Let
+min D <= j <= max D. Ones on which j errs have numbers > j >= min D, the m-th largest of the ones; zeros on which it errs have
+numbers < j <= max D, the m-th smallest of the zeros: at most m - 1 of either. And j errs on ones only if j <= t, on zeros only
+if j >= t. So the empirical error is at most (m - 1) / n, which is what the reduction loses, and only the solver can fail.
+(With points themselves instead of these numbers, ties would break this: all examples could sit at two points.) Nothing is
+promised about samples that no threshold labels, except privacy.
 
 *Population error.* Let l be the greatest threshold such that [l, t) has mass above alpha. Every j <= l errs on all ones in
-[l, t), of which then at most m - 1 were drawn; likewise above t. So P[error > alpha] <= 2 P[Bin(n, alpha) <= m - 1] + P[the
-solver fails].
+[l, t), so if it is the output and the solver did not fail, at most m - 1 of them were drawn; likewise above t. So
+P[error > alpha] <= 2 P[Bin(n, alpha) <= m - 1] + P[the solver fails].
 
-*Privacy, whatever the labels.* One example more, say a one: the m largest of the ones stay or take it in and lose their least; the zeros'
-part stays. So neighbours under add/remove have D's that are equal or differ by one replacement, distance 2: (2e, (1 + exp(e)) d) for an
-(e, d)-private solver under add/remove, (e, d) for one under replace-one, as `flat_tree_score`. Replacing an example by one with the same
-label is still one replacement (of the m largest of A + p and of A + q at most one differs); with the other label it is one in each part:
-distance 4, which is `guarantee().under(REPLACE_ONE)`.
+*Privacy, whatever the labels.* Let one example be added, say a one: the m largest numbers of the ones stay, or take it in and lose their
+least; the zeros' part stays. So neighbours under add/remove have multisets D that are equal or differ by one replacement, at distance 2:
+(2e, (1 + exp(e)) d) for a solver that is (e, d)-private under add/remove, (e, d) for one that is so under replace-one, as
+`flat_tree_score` is. Replacing an example by one with the same label is still one replacement (of the m largest of A + p and of A + q at
+most one differs). With the other label it is one replacement in each part: distance 4, which is `guarantee().under(REPLACE_ONE)`.
 
 Its plain twin is `dpjax.verify.plain.interior.threshold_learner_law`.
 """
@@ -52,9 +53,9 @@ class InteriorThreshold(ThresholdLearner):
     """The proper learner by points around the decision boundary; build it by `threshold_learner`.
 
     Attributes:
-      solver: of `dpjax.optimizers.interior_point`, on one bit more than the examples.
-      m: how many numbers of each label it gets.
-      capacity: rows of the multiset (static).
+      solver: from `dpjax.optimizers.interior_point`, on one bit more than the examples.
+      m: how many numbers of each label the solver gets.
+      capacity: rows of the multiset D (static).
     """
 
     solver: Any
@@ -72,7 +73,7 @@ class InteriorThreshold(ThresholdLearner):
         return self.solver.limbs
 
     def around(self, pieces: Pieces) -> Points:
-        """D, from the quality function: it steps up at the number x + 1 of a one, and down right after the number x of a zero."""
+        """D, read off the quality function, which steps up at the number x + 1 of a one, and down right after the number x of a zero."""
         starts, steps = pieces.starts[1:], pieces.values[1:] - pieces.values[:-1]
         one = wide.one(pieces.limbs)
         numbers = wide.select(steps < 0, wide.subtract(starts, one[None]), starts)
@@ -112,7 +113,7 @@ class InteriorThreshold(ThresholdLearner):
         return jnp.stack([good, jnp.sum(jnp.where(goal.marked, 0.0, each)) + outside])
 
     def guarantee(self) -> Guarantee:
-        """The solver's for one point replaced, under ADD_OR_REMOVE_ONE; for any labels."""
+        """The solver's guarantee for one replaced point, as one under ADD_OR_REMOVE_ONE; for any labels."""
         replaced = self.solver.guarantee().under(REPLACE_ONE)
         return Guarantee(replaced.epsilon, replaced.delta, ADD_OR_REMOVE_ONE)
 
@@ -142,11 +143,11 @@ def threshold_learner(*, solver: Any, m: int) -> InteriorThreshold:
     """A proper threshold learner from an interior point solver; see the module for its loss and its privacy.
 
     Args:
-      solver: of `dpjax.optimizers.interior_point`, on bits + 1 >= 2 bits for examples in {0, ..., 2^bits - 1}.
+      solver: from `dpjax.optimizers.interior_point`, on bits + 1 >= 2 bits for examples in {0, ..., 2^bits - 1}.
       m: how many numbers of each label the solver gets; `half_slice(solver, beta=...)` is enough for it to succeed.
 
-    Formal guarantees: `solver.guarantee().under(REPLACE_ONE)` as one under ADD_OR_REMOVE_ONE, for any sample. Not promised: floating-point
-    side channels; a cryptographic generator.
+    Formal guarantees: `solver.guarantee().under(REPLACE_ONE)` as one under ADD_OR_REMOVE_ONE, for any sample. Not promised: protection from
+    floating-point side channels; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range.

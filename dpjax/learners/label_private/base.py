@@ -26,10 +26,10 @@ class Choices(NamedTuple):
 
     Attributes:
       concepts: one for every dichotomy, in some of the slots.
-      where: which of them are in H.
+      where: which slots hold a concept of H.
       right: how many of the labelled examples each labels right.
-      wrong: how large a part of all examples each labels wrong.
-      fits: whether all dichotomies are there.
+      wrong: the fraction of all examples that each labels wrong.
+      fits: whether all dichotomies are listed.
     """
 
     concepts: Any
@@ -40,13 +40,13 @@ class Choices(NamedTuple):
 
 
 class LabelPrivate(Algorithm):
-    """See the package; build it by `label_private`.
+    """The learner of the package; build it by `label_private` or `semi_private`.
 
     Attributes:
-      concepts: the class, of `dpjax.concepts.dichotomies`.
+      concepts: the class, from `dpjax.concepts.dichotomies`.
       epsilon: privacy parameter.
-      unlabelled: n, how many examples give points only; None: all give both.
-      public: the points B of a semi-private learner, to which no example of the sample is added; None: label privacy.
+      unlabelled: n, how many examples give points only; None if all give points and labels.
+      public: the points B of a semi-private learner, to which no example of the sample is added; None for label privacy.
     """
 
     concepts: Any
@@ -57,12 +57,12 @@ class LabelPrivate(Algorithm):
 
     @property
     def bits(self) -> Any:
-        """Of the domain."""
+        """d, the number of bits of a point."""
         return self.concepts.bits
 
     @property
     def any_distribution(self) -> bool:  # type: ignore[override]
-        """Not of a semi-private learner, which learns that of its public points."""
+        """Whether `sample_size` holds for every distribution: not for a semi-private learner, bound to that of its public points."""
         return self.public is None
 
     def fit(self, data: Any) -> Any:
@@ -103,7 +103,7 @@ class LabelPrivate(Algorithm):
     def _choices(
         self, x: Array, y: Array, gives: Array, counted: Array, mine: Array, *, ordered: bool = False
     ) -> Choices:
-        """From all rows: which of them give B, which have a label that counts, which are examples of the sample."""
+        """The choices, given for all rows which give B, which have a label that counts, and which are examples of the sample."""
         found = groups.group(x, gives | mine, ordered=ordered)
         listed = self.concepts.choices(found.rows, found.sums(gives.astype(jnp.int32)) > 0)
 
@@ -120,7 +120,7 @@ class LabelPrivate(Algorithm):
         )
 
     def run(self, key: Array, data: Any) -> Any:
-        """No base's fast way: groups of all points are wanted."""
+        """The plain way, in place of any fast way of a base class: all points must be grouped."""
         return self.draw(key, self.prepare(data))
 
     def draw(self, key: Array, choices: Any) -> Any:
@@ -151,30 +151,30 @@ class LabelPrivate(Algorithm):
         return self._inside(choices.concepts, event)
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, 0): BNS Proposition 2.26 (i), H being public. Under REPLACE_LABEL, or REPLACE_ONE where H comes from other points."""
+        """(epsilon, 0) by BNS Proposition 2.26 (i), as H is public: under REPLACE_LABEL, or REPLACE_ONE if `public` points give H."""
         return Guarantee(float(self.epsilon), 0.0, REPLACE_LABEL if self.public is None else REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples of the sample, for labels of the class; see the package.
+        """How many examples the sample must have, for labels given by a concept of the class; see the package.
 
-        For points of which the class can list all it says of them, at most `concepts.most` different ones (or dimensions): with others a
-        run is refused, or ⊥.
+        This is for points whose dichotomies the class can list, at most `concepts.most` different points (or dimensions): on others a run
+        is refused, or outputs ⊥.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1), or too few points for them, `unlabelled` or public.
+          ValueError: alpha or beta outside (0, 1), or too few `unlabelled` or public points for them.
         """
         return self._examples(bounds.label_private, bounds.label_private_whole, alpha, beta)
 
     def agnostic_sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples after which error <= best of the class + alpha with probability 1 - beta, any labels; see `bounds.labels`.
+        """Examples after which error <= best of the class + alpha with probability 1 - beta, for any labels; see `bounds.labels`.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1), or too few points for them, `unlabelled` or public.
+          ValueError: alpha or beta outside (0, 1), or too few `unlabelled` or public points for them.
         """
         return self._examples(bounds.label_private_agnostic, bounds.label_private_agnostic_whole, alpha, beta)
 
     def _examples(self, split: Callable[..., float], together: Callable[..., float], alpha: float, beta: float) -> int:
-        """By one theorem where some points come without labels, by the other where none do."""
+        """By the bound `split` where some points come without labels, by the bound `together` where none do."""
         given: Any = {"vc": self.concepts.vc, "alpha": alpha, "beta": beta, "epsilon": float(self.epsilon)}
         given["log_concepts"] = getattr(self.concepts, "log_concepts", None)
         if self.public is not None:

@@ -32,14 +32,14 @@ def label_private(*, concepts: Class, epsilon: Any, unlabelled: int | None = Non
     """The label-private learner of BNS §6.1; see the package.
 
     Formal guarantees: (epsilon, 0) under REPLACE_LABEL, for arbitrary labels; points, their order and their number are public. Not
-    promised: anything under REPLACE_ONE; floating-point side channels; a cryptographic generator.
+    promised: anything under REPLACE_ONE; protection from floating-point side channels; a cryptographic generator.
 
     Args:
       concepts: `thresholds(bits=...)`, `points(bits=...)` (whose `most` plays no part here), `parities(bits=...)` or
         `rectangles(bits=..., axes=...)` of this package.
       epsilon: > 0, finite.
-      unlabelled: n, >= 1: the first n examples give points only, the others labels only, as BNS do; `bounds.label_private_unlabelled`
-        says how many. By default all examples give both.
+      unlabelled: n, >= 1: the first n examples give points only, the others labels only, as in BNS; `bounds.label_private_unlabelled`
+        says how many suffice. By default all examples give both.
 
     Raises:
       TypeError, ValueError: an argument out of range.
@@ -49,15 +49,15 @@ def label_private(*, concepts: Class, epsilon: Any, unlabelled: int | None = Non
 
 
 def semi_private(*, concepts: Class, public: Points | Examples, epsilon: Any) -> LabelPrivate:
-    """The semi-private learner of BNS §6.2: B are public points of the same distribution, and examples are protected whole.
+    """The semi-private learner of BNS §6.2: B are public points from the same distribution; both point and label of an example are private.
 
     Formal guarantees: (epsilon, 0) under REPLACE_ONE, for arbitrary points and labels of the sample; the public points are fixed. Not
-    promised: anything for the public points; floating-point side channels; a cryptographic generator.
+    promised: anything for the public points; protection from floating-point side channels; a cryptographic generator.
 
     Args:
       concepts: as for `label_private`.
       public: points without labels (for rectangles `Examples`, whose labels play no part), drawn independently of the sample;
-        `bounds.label_private_unlabelled` says how many.
+        `bounds.label_private_unlabelled` says how many suffice.
       epsilon: > 0, finite.
 
     Raises:

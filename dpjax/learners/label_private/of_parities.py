@@ -1,7 +1,8 @@
 """Private labels of parities: each dichotomy is represented by the parity that is zero outside the points' leading columns.
 
-A pure learner that protects examples chooses among all 2^d parities. This one chooses among 2^r, r the dimension of the points' span: no
-fewer where points are uniform, for VC(PAR_d) = d = log2|PAR_d|, and fewer where they are few or lie in a small subspace.
+A pure learner that protects examples chooses among all 2^d parities. This one chooses among 2^r, where r is the dimension of the points'
+span. Where points are uniform these are no fewer, since VC(PAR_d) = d = log2|PAR_d|; they are fewer where points are few or lie in a small
+subspace.
 """
 
 from typing import Any, ClassVar
@@ -51,7 +52,7 @@ class LabelPrivateParities(LabelPrivate, Ordered):
         """The labels that the parity gives to points.
 
         Raises:
-          TypeError, ValueError: a hypothesis or points that are no wide integers of the domain.
+          TypeError, ValueError: a hypothesis or points that are not wide integers of the domain.
         """
         limbs = wide.limbs_for(self.bits)
         return concept.label(wide_row("hypothesis", hypothesis, limbs), wide_rows("x", x, limbs)).astype(bool)

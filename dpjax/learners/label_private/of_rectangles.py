@@ -20,7 +20,7 @@ from dpjax.learners.label_private.base import LabelPrivate
 
 
 class _OfRectangles(Algorithm):
-    """What data and events of rectangles are."""
+    """The data, the events and the outputs of learners of rectangles."""
 
     kind: ClassVar[type] = Examples
     concepts: RectangleClass
@@ -38,7 +38,7 @@ class _OfRectangles(Algorithm):
         return (data.n_valid >= 1) & data.in_domain(self.concepts.bits, positive_only=False)
 
     def check_event(self, event: Any) -> Any:
-        """`Near` a distribution's target, as of `distribution.within(alpha)`, or a `Rectangle`, that very output."""
+        """`Near` a distribution's target, as `distribution.within(alpha)` gives it, or a `Rectangle`, for exactly that output."""
         if not isinstance(event, Near | Rectangle):
             raise TypeError(f"event must be distribution.within(alpha) or a Rectangle, got {event!r}")
         return event
@@ -47,7 +47,7 @@ class _OfRectangles(Algorithm):
         return arguments.instance("output", output, Rectangle)
 
     def anything(self) -> None:
-        """All outputs."""
+        """The event of all outputs, for which None stands."""
 
     def listed(self) -> int:
         return concept.listed(self.concepts.bits, self.axes)
@@ -59,7 +59,7 @@ class _OfRectangles(Algorithm):
         """The labels that the rectangle gives to points.
 
         Raises:
-          TypeError: no rectangle, or points that are no wide integers. ValueError: points of another domain.
+          TypeError: a hypothesis that is not a rectangle, or points that are not wide integers. ValueError: points of another domain.
         """
         box, x = arguments.instance("hypothesis", hypothesis, Rectangle), points_on_axes(x)
         if x.shape[1:] != (self.axes, self.limbs):
@@ -69,7 +69,7 @@ class _OfRectangles(Algorithm):
 
 @frozen
 class LabelPrivateRectangles(LabelPrivate, _OfRectangles):
-    """The label-private learner of rectangles: the output is a `Rectangle`, all-zero as `concepts.rectangles.nothing`."""
+    """The label-private learner of rectangles: the output is a `Rectangle`; all-zero is `concepts.rectangles.nothing`."""
 
     concepts: RectangleClass
     epsilon: Float[Array, ""]
@@ -91,7 +91,7 @@ def fitted(data: Any, concepts: RectangleClass, name: str = "examples") -> Examp
     """Examples of X_bits^axes, checked and padded to their bucket.
 
     Raises:
-      TypeError: something else. ValueError: another shape, or a valid point outside (as far as it is not traced).
+      TypeError: data of another type. ValueError: data of another shape, or a valid point outside the domain (unless traced).
     """
     arguments.instance(name, data, Examples)
     if data.x.shape[1:] != (concepts.axes, concepts.limbs):

@@ -26,9 +26,9 @@ class LabelPrivateThresholds(LabelPrivate, ThresholdLearner):
     def _choices(
         self, x: Array, y: Array, gives: Array, counted: Array, mine: Array, *, ordered: bool = False
     ) -> Choices:
-        """Points in order are not brought together: of equal ones, what follows the last stands for all.
+        """Points that are in order are not grouped: of equal points, the last one stands for all.
 
-        All of them give their points then, and their labels: `fit` refuses ordered samples of which some give points only.
+        All examples then give their points and their labels: `fit` refuses ordered samples in which some examples give points only.
         """
         if not ordered:
             return super()._choices(x, y, gives, counted, mine)

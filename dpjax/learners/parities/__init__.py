@@ -4,8 +4,8 @@
 |---|---|---|---|
 | `exponential` | exponential mechanism over all 2^d parities, d <= 16 | (epsilon, 0) | 4 (d ln 2 + ln(1/beta)) / epsilon |
 
-Neighbours: one example (x, y) is replaced by any other, labels arbitrary; the number of examples is public. For k parities at once see
-`dpjax.multi.parities`, and `dpjax.multi.direct_sum` (MULTI Example 1).
+Neighbouring samples differ by the replacement of one example (x, y) by any other, whatever its label; the number of examples is public.
+For k parities at once see `dpjax.multi.parities`, and `dpjax.multi.direct_sum` (MULTI Example 1).
 
     >>> import jax
     >>> from dpjax.concepts import parities as concept

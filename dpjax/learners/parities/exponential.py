@@ -35,7 +35,7 @@ class Scores(NamedTuple):
 
 @frozen
 class ParityExponential(Ordered):
-    """The exponential mechanism over all parities of d bits: the output is v, uint32 (1,)."""
+    """The exponential mechanism over all parities of d bits: the output is v, uint32 of shape (1,)."""
 
     kind: ClassVar[type] = Sample
     any_distribution: ClassVar[bool] = False
@@ -57,7 +57,7 @@ class ParityExponential(Ordered):
         return event if isinstance(event, Near) else super().check_event(event)
 
     def event(self, scores: Scores, event: Interval | Near | Accurate) -> Bool[Array, "parities"]:
-        """Which parities belong to it."""
+        """Which parities belong to the event."""
         if isinstance(event, Accurate):
             return event.allows(scores.n - scores.right, scores.n)
         v = jnp.arange(1 << self.bits, dtype=jnp.uint32)
@@ -82,7 +82,7 @@ class ParityExponential(Ordered):
         """The labels that the parity gives to points.
 
         Raises:
-          TypeError, ValueError: a hypothesis or points that are no wide integers of the domain.
+          TypeError, ValueError: a hypothesis or points that are not wide integers of the domain.
         """
         limbs = wide.limbs_for(self.bits)
         return concept.label(wide_row("hypothesis", hypothesis, limbs), wide_rows("x", x, limbs)).astype(bool)
@@ -92,12 +92,12 @@ class ParityExponential(Ordered):
         return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples for uniform points labelled by a parity, any alpha in (0, 1/2), all the same; see `bounds.exponential_parities`."""
+        """Examples for uniform points labelled by a parity, as many for every alpha in (0, 1/2); see `bounds.exponential_parities`."""
         arguments.real("alpha", alpha, at_least=0.0, below=0.5)
         return whole(bounds.exponential_parities(self.bits, beta, float(self.epsilon)))
 
     def agnostic_sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples after which error <= best + alpha with probability 1 - beta, any labels and points; see `bounds.agnostic_parities`."""
+        """Examples after which error <= best + alpha with probability 1 - beta, for any labels and points: `bounds.agnostic_parities`."""
         return whole(bounds.agnostic_parities(self.bits, alpha, beta, float(self.epsilon)))
 
 

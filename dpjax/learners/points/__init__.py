@@ -6,8 +6,8 @@
 | `exponential` | exponential mechanism over POINT_d | a point | (epsilon, 0) | (d + ln(1/beta)) / (alpha epsilon) |
 | `hashed` | the same over the buckets of a hash | a bucket, or all-zero | (epsilon, 0) | ln(1/(alpha beta)) / (alpha epsilon) |
 
-Neighbours: one example (x, y) is replaced by any other, labels arbitrary; the number of examples is public. A learner sees its sample
-as counts, so its law is exact and costs one sort for any d; see `dpjax.learners.points.base`.
+Neighbouring samples differ by the replacement of one example (x, y) by any other, whatever its label; the number of examples is public. A
+learner sees its sample as counts, so its law is exact and costs one sort for any d; see `dpjax.learners.points.base`.
 
     >>> import jax
     >>> from dpjax.concepts import points as concept

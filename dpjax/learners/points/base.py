@@ -1,6 +1,6 @@
-"""What learners of one point share: their data, what they see of them, what an event is, and the law of what they answer.
+"""What learners of one point share: their data, the counts that they see of them, what an event is, and the law of their output.
 
-A learner sees its sample as counts: per distinct point the ones and the zeros. Points that were not seen enter as one group, of
+A learner sees its sample as counts: how many ones and zeros there are at each distinct point. Points that do not occur form one group, of
 2^d - #seen members, so a law is a vector (all-zero, all unseen points together, seen point 0, 1, ...), exact for any d.
 """
 
@@ -23,10 +23,10 @@ class Seen(NamedTuple):
     """A labelled sample of X_bits, counted.
 
     Attributes:
-      points: the distinct points, increasing, first.
-      valid: which of them exist.
-      ones, zeros: how often each occurs with either label.
-      unseen: how many points of X_bits do not occur, one limb more.
+      points: the distinct points in increasing order, then padding.
+      valid: which rows are points and not padding.
+      ones, zeros: how often each point occurs with either label.
+      unseen: how many points of X_bits do not occur, a wide integer of one limb more.
       n: number of examples.
     """
 
@@ -64,7 +64,7 @@ class Members(NamedTuple):
 class OnePointLearner(Algorithm):
     """A learner of one point from a `Sample`: the output is a `Point`, c_j for some j in X_bits or all-zero.
 
-    Events are intervals (low, high) of points, to which all-zero does not belong, or a `PointSet` as of `distribution.within(alpha)`.
+    Events are intervals (low, high) of points, to which all-zero does not belong, or a `PointSet`, such as `distribution.within(alpha)`.
     """
 
     kind: ClassVar[type] = Sample
@@ -78,11 +78,11 @@ class OnePointLearner(Algorithm):
         raise NotImplementedError
 
     def log_law(self, seen: Seen) -> Float[Array, "entries"]:
-        """ln P of the all-zero hypothesis, of all unseen points together (uniform among them), of each seen point."""
+        """ln P of the all-zero hypothesis, of all unseen points together (uniform among them), and of each seen point."""
         raise NotImplementedError
 
     def looked_at(self, sample: Sample) -> Bool[Array, "n"]:
-        """Which of the valid examples a run has to look at, where that is not all of them."""
+        """Which of the valid examples a run depends on, where that is not all of them."""
         return sample.valid
 
     def domain(self) -> tuple[Any, int]:
@@ -142,7 +142,7 @@ class OnePointLearner(Algorithm):
         return PointSet(points=nothing, where=nowhere, good=nowhere, others=jnp.bool_(True), zero=jnp.bool_(True))
 
     def listed(self) -> int:
-        """All points, then all-zero."""
+        """The number of outputs: all points, then all-zero."""
         return few_points(self.domain()[0]) + 1
 
     def output(self, index: UInt32[Array, ""]) -> Any:
@@ -154,7 +154,7 @@ class OnePointLearner(Algorithm):
         """The labels that the hypothesis gives to points.
 
         Raises:
-          TypeError, ValueError: no hypothesis of this learner; points that are no wide integers.
+          TypeError, ValueError: a hypothesis that is not one of this learner; points that are not wide integers.
         """
         self._check_output(hypothesis)
         return hypothesis.predict(wide_rows("x", x))
@@ -169,7 +169,7 @@ class OnePointLearner(Algorithm):
         return output
 
     def _count(self, sample: Sample, found: groups.Groups) -> Seen:
-        """What is seen of the examples in these groups."""
+        """The counts of the examples in these groups."""
         ones = found.sums(sample.y)
         bits, limbs = self.domain()
         size = wide.from_uint32(found.size.astype(jnp.uint32), limbs + 1)
@@ -202,7 +202,7 @@ def unseen_point(key: Array, seen: Seen) -> UInt32[Array, "limbs"]:
 def _log_shares(
     seen: Seen, zero: Bool[Array, ""], unseen: UInt32[Array, "more"], points: Bool[Array, "m"]
 ) -> Float[Array, "entries"]:
-    """ln of the part of each entry of a law that lies in an event: all, nothing, or some of the unseen points."""
+    """ln of the share of each entry of a law that lies in an event: all of it or nothing, but possibly a part of the unseen points."""
     among = jnp.where(wide.is_zero(unseen), -jnp.inf, wide.log(unseen) - seen.log_unseen())
     return jnp.concatenate([jnp.stack([_log_flag(zero), among]), _log_flag(points)])
 
@@ -240,5 +240,5 @@ def _number(flags: Bool[Array, "m"], limbs: int) -> UInt32[Array, "more"]:
 
 
 def _if(flag: Bool[Array, ""], count: UInt32[Array, "more"]) -> UInt32[Array, "more"]:
-    """All of them, or none."""
+    """The count, or 0."""
     return wide.select(flag, count, jnp.zeros_like(count))

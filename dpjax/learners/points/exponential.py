@@ -1,6 +1,6 @@
 """The exponential mechanism over all points: the proper pure learner.
 
-q(h) = number of correctly labelled examples, P[h] ∝ exp(epsilon q(h) / 2). For the sample size there is no need of uniform convergence;
+q(h) is the number of correctly labelled examples, and P[h] ∝ exp(epsilon q(h) / 2). The sample size does not rest on uniform convergence;
 see `bounds.exponential_points`.
 
 Its plain twin is `dpjax.verify.plain.exponential.point_law`.
@@ -27,7 +27,7 @@ from dpjax.mechanisms import exponential as mechanism
 
 @frozen
 class PointExponential(OnePointLearner):
-    """The exponential mechanism over POINT_d; with `zero` over the all-zero concept, too."""
+    """The exponential mechanism over POINT_d, and over the all-zero concept, too, if `zero` is set."""
 
     bits: Int[Array, ""]
     epsilon: Float[Array, ""]
@@ -64,7 +64,8 @@ class PointExponential(OnePointLearner):
 def exponential(*, bits: int, epsilon: Any) -> PointExponential:
     """The exponential mechanism over all 2^d points: the proper pure learner.
 
-    Formal guarantees: (epsilon, 0) under REPLACE_ONE. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, 0) under REPLACE_ONE. Not promised: protection from floating-point side channels; a cryptographic
+    generator.
 
     Args:
       bits: d, 1 to 4096.

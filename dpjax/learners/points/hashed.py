@@ -1,9 +1,10 @@
 """The improper pure learner of points: a random hash, then the exponential mechanism over its buckets and all-zero.
 
 (Beimel, Brenner, Kasiviswanathan and Nissim 2014 gave the first learner of this kind.) A random affine map x -> A x + b over GF(2) into
-X_m is pairwise independent, and drawn without looking at the data: given it, the learner is the exponential mechanism on X_m, all-zero
-included. The target's bucket has error D(others in it), 2^-m on average: above alpha/8 with probability at most 2^-m 8/alpha <= beta/2
-for 2^m >= 16/(alpha beta). Seen buckets only are looked at, so the dependence on beta costs nothing but a logarithm.
+X_m is pairwise independent, and is drawn without regard to the data: given the map, the learner is the exponential mechanism on X_m,
+all-zero included. The error of the target's bucket is the mass under D of the other points in it, 2^-m on average: it is above alpha/8 with
+probability at most 2^-m 8/alpha <= beta/2 for 2^m >= 16/(alpha beta). Only buckets that occur are examined, so the dependence on beta costs
+no more than a logarithm.
 
 Its plain twin, given the hash, is `dpjax.verify.plain.exponential.point_law` with the all-zero hypothesis.
 """
@@ -77,7 +78,7 @@ class Bucket:
 
 @frozen
 class HashedPoints(OnePointLearner):
-    """The improper pure learner; see the module. It has a law given its hash alone: `learner.given(learner.hash(key))`."""
+    """The improper pure learner; see the module. It has a law only once its hash is given: `learner.given(learner.hash(key))`."""
 
     output_kind: ClassVar[type] = Bucket
     bits: Int[Array, ""]
@@ -86,7 +87,7 @@ class HashedPoints(OnePointLearner):
     buckets: int = static()
 
     def hash(self, key: Array) -> Hash:
-        """A random hash; nothing of the data enters."""
+        """A random hash; it does not depend on the data."""
         key_rows, key_shift = jax.random.split(key)
         words = jax.random.bits(key_rows, (self.buckets, self.limbs), jnp.uint32)
         digits = wide.largest(self.bits, self.limbs)
@@ -105,11 +106,11 @@ class HashedPoints(OnePointLearner):
         raise TypeError("HashedPoints has a law given its hash alone: that of learner.given(learner.hash(key))")
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, 0) under REPLACE_ONE: so for every hash."""
+        """(epsilon, 0) under REPLACE_ONE, since this holds for every hash."""
         return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """(ln(2^m + 1) + ln(2/beta)) / (alpha r), the target's bucket losing alpha/8; see `bounds.exponential_points`.
+        """(ln(2^m + 1) + ln(2/beta)) / (alpha r), where the target's bucket loses alpha/8; for r see `bounds.exponential_points`.
 
         Targets may be all-zero.
 
@@ -123,14 +124,14 @@ class HashedPoints(OnePointLearner):
 
 @frozen
 class BucketSet(PointSet):
-    """An event of `GivenHash`: a set of numbers of buckets, where a `PointSet` is of points."""
+    """An event of `GivenHash`: a set of bucket numbers, as a `PointSet` is a set of points."""
 
 
 @frozen
 class GivenHash(OnePointLearner):
     """`HashedPoints` with its hash drawn: the exponential mechanism on hashed points.
 
-    Events are intervals (low, high) and `BucketSet`s of numbers of buckets. A set of points, such as `distribution.within(alpha)`, does not
+    Events are intervals (low, high) and `BucketSet`s of bucket numbers. A set of points, such as `distribution.within(alpha)`, does not
     say which buckets belong to it, and is refused.
     """
 
@@ -182,7 +183,7 @@ class GivenHash(OnePointLearner):
         return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """None: a hash may put every point into the target's bucket.
+        """No number suffices: a hash may put every point into the target's bucket.
 
         Raises:
           ValueError: always.
@@ -199,16 +200,17 @@ def hashed(
     buckets: int | None = None,
     allow_inaccurate: bool = False,
 ) -> HashedPoints:
-    """The improper pure learner: n does not depend on d.
+    """The improper pure learner, whose sample size does not depend on d.
 
-    Formal guarantees: (epsilon, 0) under REPLACE_ONE. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, 0) under REPLACE_ONE. Not promised: protection from floating-point side channels; a cryptographic
+    generator.
 
     Args:
       bits: d, 1 to 4096.
       epsilon: > 0, finite.
-      alpha, beta: error and failure probability for which there are enough buckets.
-      buckets: m, up to 31; default the least 2^m >= 16/(alpha beta).
-      allow_inaccurate: simulate with fewer buckets than alpha and beta need.
+      alpha, beta: error and failure probability for which the buckets must suffice.
+      buckets: m, up to 31; by default the least m with 2^m >= 16/(alpha beta).
+      allow_inaccurate: whether to allow fewer buckets than alpha and beta need, for simulations.
 
     Raises:
       TypeError, ValueError: an argument out of range, or too few buckets.
@@ -227,7 +229,7 @@ def _least_buckets(alpha: float, beta: float) -> int:
 
 
 def _enough(buckets: int, alpha: float, beta: float) -> None:
-    """ValueError if there are fewer buckets than that."""
+    """ValueError if there are fewer buckets than alpha and beta need."""
     needed = _least_buckets(alpha, beta)
     if buckets < needed:
         raise ValueError(f"2^buckets must be >= 16/(alpha beta), buckets >= {needed}, got {buckets}")

@@ -1,14 +1,16 @@
 """LearnPoints (BNS §3.1): the most frequent point with label 1, if it leads by enough.
 
-q(x) counts (x, 1). A replaced example changes at most two counts, by one each, and when it moves from the leader to another point the
-gap changes by 2: no calibration of A_dist for gaps of sensitivity 1 is private here ((2,0) against (1,1)), and "proved"
-(`dpjax.mechanisms.stability`) is the general one; "printed" is (2 epsilon, exp(2 epsilon) delta / 2). The second best count is 0 when
-one point only has ones: d >= 1, so there is another point. Without any one all points tie; then the answer is ⊥, surely. That is
-private too: a neighbour has one one at most, hence a gap <= 1, and is kept with probability at most delta (for printed constants:
-at most what their guarantee says), and the other way 1 - (1 - delta) = delta. ⊥ is replaced by a random point (the paper) or by
-all-zero (Remark 3.3): a run always has a hypothesis, and its status is OK; info says "bottom".
+q(x) counts the examples (x, 1). A replaced example changes at most two counts, by one each, and if it moves from the leader to another
+point the gap may change by 2: no calibration of A_dist for gaps of sensitivity 1 is private here ((2,0) against (1,1)). "proved"
+(`dpjax.mechanisms.stability`) is the general calibration; "printed" gives (2 epsilon, exp(2 epsilon) delta / 2). The second best count is
+0 if only one point has ones: since d >= 1, there is another point. If there are no ones, all points tie, and the answer is ⊥ with
+certainty. That is private, too: a neighbour has at most one example with label 1, hence a gap <= 1, and its leader is kept with probability
+at most delta (for printed constants: at most what their guarantee says); in the other direction, the difference is 1 - (1 - delta) = delta.
+⊥ is replaced by a random point (the paper) or by all-zero (Remark 3.3), so a run always has a hypothesis and its status is OK; info says
+whether it was "bottom".
 
-A random c_i errs on D(i) and on D(target), which the proof of Lemma 3.2 overlooks; `bounds.learn_points` has the repair.
+A random c_i errs on i and on the target, with error D(i) + D(target), which the proof of Lemma 3.2 overlooks; `bounds.learn_points` has
+the repair.
 
 Its plain twin is `dpjax.verify.plain.learn_points`.
 """
@@ -54,7 +56,7 @@ class LearnPoints(OnePointLearner):
         """(the point with most ones, ln P[kept], ln P[⊥]); the lowest point on ties."""
         best = jnp.max(seen.ones)
         index = jnp.argmax(seen.ones).astype(jnp.int32)
-        second = jnp.max(seen.ones.at[index].set(0))  # 0: some point has no one
+        second = jnp.max(seen.ones.at[index].set(0))  # 0 if no other point has ones
         log_p, log_q = stability.log_keep(
             best - second, epsilon=self.epsilon, delta=self.delta, calibration=self.calibration
         )
@@ -85,7 +87,7 @@ class LearnPoints(OnePointLearner):
         return self._test().sound()
 
     def guarantee(self) -> Guarantee:
-        """That of A_dist for these constants."""
+        """The guarantee of A_dist for these constants."""
         return self._test().guarantee()
 
     def claimed_guarantee(self) -> Guarantee:
@@ -99,7 +101,7 @@ class LearnPoints(OnePointLearner):
         """Lemma 3.2 as repaired; see `bounds.learn_points`.
 
         Raises:
-          ValueError: random points and 2^bits < 2/(alpha beta).
+          ValueError: ⊥ becomes a random point, and 2^bits < 2/(alpha beta).
         """
         bits, epsilon, delta = int(self.bits), float(self.epsilon), float(self.delta)
         size = bounds.learn_points(bits, alpha, beta, epsilon, delta, calibration=self.calibration, bottom=self.bottom)
@@ -112,7 +114,7 @@ def learn_points(
     """LearnPoints (BNS §3.1).
 
     Formal guarantees: "proved" (epsilon, delta), "printed" (2 epsilon, exp(2 epsilon) delta / 2), under REPLACE_ONE. Not promised:
-    floating-point side channels; a cryptographic generator.
+    protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: d, 1 to 4096.

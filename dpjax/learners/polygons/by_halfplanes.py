@@ -1,9 +1,9 @@
 """Convex polygons of k sides by SetCoverLearner over halfplanes (GEO §4, Theorem 4.8).
 
-Every round draws one halfplane, exactly (`dpjax.learners.halfplanes.refinement`), and deletes the examples outside; the intersection of
+Every round draws one halfplane exactly (`dpjax.learners.halfplanes.refinement`) and deletes the examples outside it; the intersection of
 all is released. Privacy and utility are those of `dpjax.learners.set_cover.rounds`: Claim 3.4 holds for weights over any measure. A piece
-of halfplanes that agree has a share e^-L of the measure at least, with L = ln(48 D^4) for the measure "axes" and ln(64 D^7) for GEO's "box"
-(`dpjax.concepts.plane.lattice`), and L stands for ln |H|. GEO's Lemma 4.7 uses ln(128 D^8).
+of halfplanes that agree has a share of at least e^-L of the measure, with L = ln(48 D^4) for the measure "axes" and ln(64 D^7) for GEO's
+"box" (`dpjax.concepts.plane.lattice`), and L takes the place of ln |H|. GEO's Lemma 4.7 uses ln(128 D^8).
 
     >>> import jax
     >>> from dpjax.concepts import polygons as concept
@@ -37,14 +37,14 @@ def convex(
 ) -> SetCover:
     """A convex polygon of at most `sides` sides over {0, ..., 2^d - 1}^2 (GEO Theorem 4.8); see the module.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta) for
-    epsilon <= 2.5 ln(e/delta)). Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta) for epsilon <=
+    2.5 ln(e/delta)). Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: d, 1 to 64.
-      sides: k.
+      sides: k, the largest number of sides.
       measure: on halfplanes, "axes" or GEO's "box".
-      epsilon, delta, alpha, beta, accountant, calibration: as of `dpjax.learners.set_cover.learner`.
+      epsilon, delta, alpha, beta, accountant, calibration: as for `dpjax.learners.set_cover.learner`.
 
     Raises:
       TypeError, ValueError: an argument out of range.

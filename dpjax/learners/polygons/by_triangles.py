@@ -1,13 +1,14 @@
 """Unions of polygons of k edges in all, by SetCoverLearner over triangles (GEO §5, Theorem 5.1).
 
-A polygon of k edges is the union of k - 2 triangles (GEO uses k), so m polygons of k edges in all are one of k - 2m: the dual of
-SetCoverLearner with that many hypotheses, each an intersection of three halfplanes. A piece of triangles that agree has a share e^-L of
-the measure at least, with three times the L of halfplanes (`dpjax.learners.polygons.by_halfplanes`).
+A polygon of k edges is the union of k - 2 triangles (GEO uses k), so m polygons of k edges in all are the union of k - 2m triangles. They
+are learned by the dual of SetCoverLearner with that many hypotheses, each an intersection of three halfplanes. A piece of triangles that
+agree on the grid has a share of at least e^-L of the measure, with three times the L of halfplanes
+(`dpjax.learners.polygons.by_halfplanes`).
 
-**What is promised** depends on how triangles are drawn. On grids of 1 or 2 bits it is exactly (`SelectTriangle`), and (epsilon, delta)
-holds. On all others it is by a Gibbs sampler (`GibbsTriangle`): `guarantee()` is `Guarantee.none`, the output is what a private learner
-would release up to an error of the sampler that is not bounded, and `sample_size` refuses. Theorem 5.1 calls the learner efficient;
-the number of triples of regions is of the order n^6.
+**What is promised** depends on how triangles are drawn. On grids of 1 or 2 bits they are drawn exactly (`SelectTriangle`), and
+(epsilon, delta) holds. On all other grids they are drawn by a Gibbs sampler (`GibbsTriangle`): `guarantee()` is `Guarantee.none`, the
+output is what a private learner would release up to an error of the sampler that is not bounded, and `sample_size` refuses. Theorem 5.1
+calls the learner efficient, but the number of triples of regions is of the order n^6.
 
     >>> import jax
     >>> from dpjax.concepts import polygons as concept
@@ -48,18 +49,18 @@ def union(
 ) -> SetCover:
     """A union of polygons with at most `sides` edges in all, over {0, ..., 2^d - 1}^2 (GEO Theorem 5.1); see the module.
 
-    Formal guarantees: for bits <= 2, (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to
-    (2 epsilon, delta) for epsilon <= 2.5 ln(e/delta)); for more bits none at all, as the sampler is approximate. Not promised:
-    floating-point side channels; a cryptographic generator.
+    Formal guarantees: for bits <= 2, (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta)
+    for epsilon <= 2.5 ln(e/delta)); for more bits none at all, as the sampler is approximate. Not promised: protection from floating-point
+    side channels; a cryptographic generator.
 
     Args:
       bits: d, 1 to 64.
-      sides: k, of all polygons together; they need not be convex.
-      polygons: how many polygons there are at least: k - 2 triangles suffice for one, k - 2m for m of them. By "printed" there are k.
+      sides: k, the largest number of edges of all polygons together; they need not be convex.
+      polygons: m, the least number of polygons: k - 2m triangles suffice, k - 2 for a single polygon. With "printed" there are k triangles.
       measure: on halfplanes, "axes" or GEO's "box".
       sweeps, chains: of the Gibbs sampler in each round, see `GibbsTriangle`; the time is proportional to their product.
       calibration: "proved", or "printed" for the paper's constants.
-      epsilon, delta, alpha, beta, accountant: as of `dpjax.learners.set_cover.learner`.
+      epsilon, delta, alpha, beta, accountant: as for `dpjax.learners.set_cover.learner`.
 
     Raises:
       TypeError, ValueError: an argument out of range.

@@ -1,24 +1,24 @@
 """SelectTriangle (GEO §5) on large grids, approximately: a Gibbs sampler over the three halfplanes. Nothing is promised for its privacy.
 
-Of h = h_1 and h_2 and h_3 with the law proportional to exp(r q(h)), the third given two is SelectHalfplane, with the examples inside
-those two alone: the others have the label 0 whatever the third is. So every conditional law is drawn exactly
-(`dpjax.learners.halfplanes.refinement`), and a sweep draws all three in turn.
+Let h = h_1 and h_2 and h_3 have the law proportional to exp(r q(h)). Given two of the halfplanes, the law of the third is that of
+SelectHalfplane on the examples inside those two: the other examples have the label 0 whatever the third is. So every conditional law is
+drawn from exactly (`dpjax.learners.halfplanes.refinement`), and a sweep draws all three in turn.
 
-**Mixing.** At the full rate a chain would stay in the first heap it meets: a triangle around half of the target gets no better by small
-steps. So
+**Mixing.** At the full rate a chain would stay in the first local maximum that it meets: a triangle around half of the target is not
+improved by small steps. So
 
 - a chain starts at three random halfplanes, that is at r = 0, and the rate rises during the first half of the sweeps as the fourth power
-  of their number, so that its first steps are small;
+  of the number of sweeps so far, so that its first steps are small;
 - an empty triangle is left soon, at any rate: where h_1 is empty no example is inside h_1 and h_2, so that h_3 is random, and with it
-  the wedge in which the next h_1 is looked for;
+  the wedge in which the next h_1 is searched for;
 - several chains run, and one is chosen with the weights exp(sum_j (r_{j+1} - r_j) q(x_j)) of annealed importance sampling (Neal 2001).
-  A chain that found no good triangle while the rate rose has a small one. With infinitely many chains the choice would be exact.
+  A chain that found no good triangle while the rate rose has a small weight. With infinitely many chains the choice would be exact.
 
-**Diagnostics.** `info["scores"]` has the scores of all chains after every sweep of every round, and `shrink_factors` compares the chains.
-On thousands of examples they do not agree at the full rate (factors of 1 to 10): there the choice among chains is what counts.
-How far the law of one chain is from the exact one is computed by `dpjax.verify.plain.triangles.gibbs_laws` where all triples can be listed:
-on a grid of side 4 with 42 examples at 14 points the total variation after 8, 16 sweeps is 0.021, 0.003 at r = 1, 0.068, 0.013 at r = 3;
-with 10 examples at 6 points and r = 2 it is 0.011 and 0.0002.
+**Diagnostics.** `info["scores"]` holds the scores of all chains after every sweep of every round, and `shrink_factors` compares the chains.
+On thousands of examples the chains do not agree at the full rate (factors of 1 to 10): there the choice among chains is what counts.
+`dpjax.verify.plain.triangles.gibbs_laws` computes how far the law of one chain is from the exact law where all triples can be listed: on a
+grid of side 4 with 42 examples at 14 points, the total variation distance after 8 and 16 sweeps is 0.021 and 0.003 at r = 1, and 0.068 and
+0.013 at r = 3; with 10 examples at 6 points and r = 2 it is 0.011 and 0.0002.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -45,7 +45,7 @@ class Found(NamedTuple):
 
     Attributes:
       lines: the three halfplanes of the chain that was chosen.
-      scores: after every sweep of every chain.
+      scores: the score of each chain after every sweep.
     """
 
     lines: Line
@@ -57,8 +57,8 @@ class GibbsTriangle(TriangleSelection):
     """One triangle, drawn approximately.
 
     Attributes:
-      sweeps: of each chain (static).
-      chains: how many (static).
+      sweeps: how many sweeps each chain makes (static).
+      chains: how many chains there are (static).
     """
 
     sweeps: int = static()
@@ -118,7 +118,7 @@ class GibbsTriangle(TriangleSelection):
 
 
 def ladder(sweeps: int) -> Float[np.ndarray, "sweeps"]:
-    """The rates of the sweeps, over the full one.
+    """The rates of the sweeps, as fractions of the full rate.
 
     >>> ladder(4).tolist()
     [0.0625, 1.0, 1.0, 1.0]
@@ -127,16 +127,16 @@ def ladder(sweeps: int) -> Float[np.ndarray, "sweeps"]:
 
 
 def shrink_factors(scores: Float[Array, "*rounds chains sweeps"]) -> Float[np.ndarray, "*rounds"]:
-    """Gelman and Rubin's comparison of chains, of the second half of the sweeps: about 1 if all wander in one place, else larger.
+    """Gelman and Rubin's comparison of chains in the second half of the sweeps: about 1 if all chains explore the same region, else larger.
 
-    It is sqrt((W (m - 1)/m + B)/W) with the mean variance W of m scores of a chain, and the variance B of the chains' means; 1 if nothing
-    varies.
+    It is sqrt((W (m - 1)/m + B)/W), where W is the mean, over the chains, of the variance of a chain's m scores, and B is the variance of
+    the chains' means; 1 if nothing varies.
 
     Args:
       scores: `info["scores"]` of a run, or a part of it.
 
     Raises:
-      TypeError, ValueError: no numbers, or fewer than two chains.
+      TypeError, ValueError: scores that are not numbers, or fewer than two chains.
 
     >>> shrink_factors(np.array([[0, 0, 1, 3], [0, 0, 1, 3]])).item(), shrink_factors(np.array([[0, 1], [0, 2]])).item()
     (0.7071067811865476, inf)
@@ -161,7 +161,7 @@ def _score(held: Bool[Array, "3 points"], problem: Problem) -> Float[Array, ""]:
 def _turn(
     key: Array, side: Int[Array, ""], lines: Line, held: Bool[Array, "3 points"], problem: Problem
 ) -> tuple[Line, Bool[Array, "3 points"]]:
-    """One side drawn anew, given the two others."""
+    """One side redrawn, given the other two."""
     inside = jnp.all(held | (jnp.arange(3, dtype=jnp.int32) == side)[:, None], axis=0)
     line, _ = refinement.draw(key, problem._replace(weights=jnp.where(inside[None], problem.weights, 0)))
     mine = above(problem.grid, line.chart[None], line.slope[None], line.height[None], problem.columns)[0]
@@ -169,7 +169,7 @@ def _turn(
 
 
 def _random_lines(key: Array, selection: GibbsTriangle) -> Line:
-    """Three halfplanes of the measure; the block is uniform but for 2^-28."""
+    """Three random halfplanes from the measure; the block is uniform up to 2^-28."""
     grid = selection.grid
     words = random.bits(key, 3 * (2 * grid.limbs + 1)).reshape(3, -1)
     block = wide.high_product(words[:, -1], jnp.uint32(grid.charts * grid.blocks)).astype(jnp.int32)

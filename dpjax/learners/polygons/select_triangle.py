@@ -1,8 +1,8 @@
 """SelectTriangle (GEO §5) on tiny grids, exactly: the exponential mechanism over the list of all labellings.
 
-GEO's Step 5 weighs every triple of regions of the dual plane, of which there are the cube of n^2. A triangle counts by its labels alone,
-and a grid of side 4 has 2,733 of those (`dpjax.concepts.plane.triangles`): each weighs its share of the measure of all triples of
-halfplanes, times exp(r q). What is released are three fixed halfplanes of the labelling drawn, which tell no more than it does.
+GEO's Step 5 weighs every triple of regions of the dual plane, of which there are (n^2)^3. But a triangle matters only through its labels,
+and a grid of side 4 has 2,733 labellings (`dpjax.concepts.plane.triangles`): the weight of each is its share of the measure of all triples
+of halfplanes, times exp(r q). Released are three fixed halfplanes of the labelling drawn, which reveal no more than the labelling does.
 
 The plain twin is `dpjax.verify.plain.triangles`.
 """
@@ -26,7 +26,7 @@ class TriangleSelection(PlaneSelection):
     """What selections of triangles share."""
 
     def log_size(self) -> float:
-        """Three halfplanes have three times that of one."""
+        """Three times that of one halfplane."""
         return 3 * self.grid.log_size
 
 
@@ -51,7 +51,7 @@ class SelectTriangle(TriangleSelection):
         return view.everywhere(kept if dual else ~kept)
 
     def released(self, chosen: Int[Array, "rounds"], *, dual: bool) -> Region:
-        """A union; or an intersection, of all sides."""
+        """The union of the triangles in the dual, else the intersection of all their sides."""
         sides = jnp.asarray(self.table().sides)[chosen]
         return self.region(self.listed_lines(sides if dual else sides.reshape(1, -1)))
 
@@ -61,7 +61,7 @@ class SelectTriangle(TriangleSelection):
         return index
 
     def indices(self, output: Region) -> Int[Array, "rounds"]:
-        """Of the triangles, as unions and intersections hold three sides for each."""
+        """The places of the triangles in the list: unions and intersections alike hold three sides for each triangle."""
         return self.labelling(lines_of(output, -1, 3))
 
     def labelling(self, lines: Line) -> Int[Array, "triangles"]:
@@ -71,7 +71,7 @@ class SelectTriangle(TriangleSelection):
         return jnp.argmax(same, axis=1).astype(jnp.int32)
 
     def labels(self, lines: Line) -> Bool[Array, "triangles points"]:
-        """Of all points of the grid, by each triangle."""
+        """The labels that each triangle gives to all points of the grid."""
         x = all_points(self.bits)
         return jax.vmap(lambda sides: regions.label(self.region(jax.tree.map(lambda leaf: leaf[None], sides)), x))(
             lines

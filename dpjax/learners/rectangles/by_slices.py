@@ -1,6 +1,6 @@
-"""The learner of rectangles (CLNSS §1.3.4): slices from both ends of every axis, an interior point of each.
+"""The learner of rectangles (CLNSS §1.3.4): slices from both ends of every axis, and an interior point of each.
 
-Its plain twin, of the slices and of the law in the plane, is `dpjax.verify.plain.rectangles`.
+Its plain twin, for the slices and for the law in the plane, is `dpjax.verify.plain.rectangles`.
 """
 
 import math
@@ -37,11 +37,11 @@ from dpjax.optimizers.interior_point import InteriorPoint
 
 @frozen
 class Faces:
-    """An event: face j of the rectangle is in interval j, for all faces in the order of the slices; or, if `zero`, it is all-zero.
+    """An event: face j of the rectangle is in interval j, for all faces in the order of the slices; or, if `zero`, the output is all-zero.
 
     Attributes:
-      within: stacked intervals, one a face.
-      zero: whether the all-zero hypothesis, sent because too few examples remain, is in the event, too.
+      within: stacked intervals, one for each face.
+      zero: whether the all-zero hypothesis, the output if too few examples remain, is in the event, too.
     """
 
     within: Interval
@@ -52,9 +52,9 @@ class Faces:
 class Rectangles(Algorithm):
     """The learner; build it by `rectangles`. Slice 2i is the low one of axis i, 2i + 1 the high one.
 
-    An event of its law is an interval for each face, (low, high) with a row for each slice. Given the slices' sizes it is exact; sizes are
-    random if the accountant wants noise in them, and then `probability_given` tells the law for given noises. Errors on the data
-    depend on all faces at once, so their law is known on small domains only.
+    An event of its law is an interval for each face, (low, high) with a row for each slice. Given the slices' sizes the law is exact. Sizes
+    are random if the accountant needs noise in them, and then `probability_given` computes the law for given noises. Errors on the data
+    depend on all faces at once, so their law is available on small domains only.
 
     One compiled program serves every number of examples up to its bucket and every budget with the same capacity.
     """
@@ -96,7 +96,7 @@ class Rectangles(Algorithm):
         return jnp.asarray(self.size, jnp.int32) + slicing.noise(key, rate, most=most, shape=(2 * self.axes,))
 
     def faces(self, key: Array, slices: "Slices", width: int | None = None) -> Outcome:
-        """An interior point of each slice, of which its solver sees `width` points, by default the capacity."""
+        """An interior point of each slice; the solver sees at most `width` of its points, by default the capacity."""
         projections = slices.projections(self.capacity if width is None else width)
         return jax.vmap(self.solver)(jax.random.split(key, 2 * self.axes), projections)
 
@@ -119,7 +119,7 @@ class Rectangles(Algorithm):
         return self.law_given(examples, event, jnp.zeros((2 * self.axes,), jnp.int32))
 
     def law_given(self, examples: Examples, event: Faces, noise: Int[Array, "faces"]) -> Float[Array, "2"]:
-        """Given the sizes all faces are independent, and so is the test."""
+        """The law given the noises: given the sizes, all faces are independent, and so is the test."""
         slices = cut(examples, self.size + jnp.minimum(noise, examples.rows))
         each = jax.vmap(self.solver.probability)(slices.projections(self.capacity), event.within)
         bar: Any = {"value": slices.remaining, "epsilon": self.count_epsilon}
@@ -134,10 +134,10 @@ class Rectangles(Algorithm):
         Args:
           examples: as for a run.
           event: as for `probability`.
-          noise: one whole number >= 0 a slice.
+          noise: an integer >= 0 for each slice.
 
         Raises:
-          TypeError, ValueError: examples or an event that do not fit; other noise.
+          TypeError, ValueError: examples, an event or noise that do not fit.
         """
         return _law_given(self, self.fit(examples), self.check_event(event), self._check_noise(noise))
 
@@ -193,7 +193,7 @@ class Rectangles(Algorithm):
     # Its promises ---------------------------------------------------------------------------------------------
 
     def guarantee(self) -> Guarantee:
-        """By the accountant at the total delta, under ADD_OR_REMOVE_ONE: of the solver and the count, whichever spends more."""
+        """What the accountant proves at the total delta, under ADD_OR_REMOVE_ONE, if solver and count both spend what the greater does."""
         solver, count = self.solver.guarantee(), float(self.count_epsilon)
         compute = Guarantee(max(solver.epsilon, count), solver.delta, ADD_OR_REMOVE_ONE)
         rate = float(self.slice_epsilon) if self.noisy else None
@@ -201,7 +201,7 @@ class Rectangles(Algorithm):
         return planning.promised(self.accountant, self.axes, rate, compute, float(self.delta), spare)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The least n with P[Bin(n, alpha) < K + 2 tau - 1] <= what solvers, test and noises leave of beta.
+        """The least n with P[Bin(n, alpha) < K + 2 tau - 1] <= the part of beta that solvers, test and noises leave.
 
         Raises:
           ValueError: alpha or beta out of range, or nothing left of beta.
@@ -240,9 +240,9 @@ class Rectangles(Algorithm):
         return self._learn(key, data, self.few_faces)
 
     def few_faces(self, key: Array, slices: "Slices") -> Outcome:
-        """`faces`, where solvers see room for a quarter of the capacity, which is there for noises that hardly ever occur.
+        """`faces` with room for a quarter of the capacity only, as most of the capacity is for noises that hardly ever occur.
 
-        Exact, as padding changes no answer: if a slice is larger than that, all are found again with the whole capacity.
+        This is exact, as padding changes no answer: if a slice is larger than that, all faces are found again with the whole capacity.
         """
         few = max((self.capacity + 1) // 4 - 1, 1)
         if not self.noisy:
@@ -266,7 +266,7 @@ def _law_given(learner: Rectangles, examples: Examples, event: Faces, noise: Arr
 def _sums_of_accurate(
     learner: Rectangles, outputs: Array, examples: Examples, pmf: Array, error: Float[Array, ""]
 ) -> Float[Array, "2"]:
-    """What outputs of at most this error have of the pmf, and all others, bottom among them."""
+    """(the probability of the outputs of at most this error, that of all others, bottom among them)."""
     good = Accurate(error=error).allows(_errors(learner, outputs, examples), examples.n_valid)
     return jnp.stack([jnp.sum(jnp.where(good, pmf[:-1], 0.0)), jnp.sum(jnp.where(good, 0.0, pmf[:-1])) + pmf[-1]])
 
@@ -285,13 +285,13 @@ def _errors(learner: Rectangles, outputs: Array, examples: Examples) -> Int[Arra
 
 
 class Slices(NamedTuple):
-    """How the examples are divided: an entry an axis, and for `taken` and `sizes` one for its low and one for its high slice.
+    """How the examples are divided: an entry per axis, in `taken` and `sizes` one for its low slice and one for its high slice.
 
     Attributes:
       x: the coordinates.
       left: which rows remain before the axis is cut.
       taken: which of them are in the slice.
-      sizes: how many.
+      sizes: how many rows are in the slice.
       remaining: how many rows are in no slice.
     """
 
@@ -306,7 +306,7 @@ class Slices(NamedTuple):
 
         def axis(x: Array, left: Array, taken: Array, sizes: Array) -> Points:
             seen = jnp.minimum(sizes, width)
-            # Slices that are no larger are there already.
+            # If no slice is larger than that, the rows taken are the ones wanted.
             taken = unless(
                 jnp.all(sizes <= width), taken, lambda *given: slicing.take_ends(*given)[0], left, seen, (x,)
             )
@@ -350,18 +350,19 @@ def rectangles(
 ) -> Rectangles:
     """The learner of the package, with the slices cut for this beta.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE for any examples, realizable or not, as proved in the package, if the
-    solver keeps its own promise. The number of examples is private. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE for any examples, realizable or not, as proved in the package, if the solver
+    keeps its own promise. The number of examples is private. Not promised: protection from floating-point side channels; a cryptographic
+    generator.
 
     Args:
       axes: D >= 1.
       bits: each coordinate is in {0, ..., 2^bits - 1}, 1 to 4096.
-      epsilon: total, > 0, 350 at most, as accountants say nothing beyond.
+      epsilon: total, > 0, at most 350, beyond which the accountants prove nothing.
       delta: total, in (0, 1); 0 is allowed for "basic" with a pure solver.
       beta: failure is at most beta on `sample_size(alpha, beta)` examples.
       accountant: one of `ACCOUNTANTS`, or "best": the one with the fewest examples in slices.
       solver: "exponential", "tree_log", or any factory (epsilon, delta, beta) -> `InteriorPoint` over the same bits with a guarantee of
-        at most (epsilon, delta) under ADD_OR_REMOVE_ONE; beta is what it may fail with.
+        at most (epsilon, delta) under ADD_OR_REMOVE_ONE; beta is its permitted failure probability.
 
     Raises:
       TypeError, ValueError: an argument out of range.
@@ -385,7 +386,7 @@ def from_plan(plan: Plan, *, solver: Solver | str = "exponential") -> Rectangles
     """The learner of a plan, with the solver that it was made for.
 
     Raises:
-      ValueError: the solver promises less privacy than the plan counts on.
+      ValueError: the solver promises less privacy than the plan relies on.
     """
     arguments.instance("plan", plan, Plan)
     built = planning.factory(solver, plan.bits)(plan.compute.epsilon, plan.compute.delta, plan.solver_beta)

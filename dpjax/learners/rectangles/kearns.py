@@ -4,30 +4,31 @@ On every axis, a sanitized database of the coordinates of all examples is releas
 each cell are counted with noise, and the side of the rectangle reaches from the left-most significant cell to the right-most one. The
 paper leaves open how many cells there are, what is significant, which point of a cell is the side's end, and how the budget is split:
 
-- *Cells.* The q points z_1 <= ... <= z_q of the database make 2q + 1 cells: the points themselves, and what lies between two of them. (With
-  half-open intervals a heavy point would share its cell with others, and no choice of an end would be right.)
-- *Significant* is a cell with a noisy count of at least tau. Two-sided geometric noise of rate e is tau or more, or -tau or less,
-  with probability 2 r^tau/(1 + r), r = exp(-e); tau is the least number for which that is at most beta/4 over all D (2q + 1) cells.
-- *Ends.* A significant z_i is an end itself; of a significant (z_i, z_(i+1)) the inner end is taken: z_(i+1) on the left, z_i on the
-  right. If nothing is significant on an axis, or nothing lies between the ends, the answer is the all-zero hypothesis.
-- *Budget.* That of the sanitizer is its own; the noise gets epsilon/D an axis. Half of the total for the noise and half for the D
-  sanitizers is what `experiments.kearns` takes.
+- *Cells.* The q points z_1 <= ... <= z_q of the database make 2q + 1 cells: the points themselves, and the open intervals that they leave.
+  (With half-open intervals a heavy point would share its cell with others, and no choice of an end would be right.)
+- *Significant* cells are those with a noisy count of at least tau. Two-sided geometric noise of rate e is tau or more, or -tau or less,
+  with probability 2 r^tau/(1 + r), r = exp(-e); tau is the least number for which this is at most beta/4 over all D (2q + 1) cells.
+- *Ends.* A significant point z_i is itself an end; of a significant interval (z_i, z_(i+1)) the inner end is taken: z_(i+1) on the left,
+  z_i on the right. If no cell is significant on an axis, or nothing lies between the ends, the answer is the all-zero hypothesis.
+- *Budget.* The sanitizer has a budget of its own; the noise gets epsilon/D per axis. `experiments.kearns` gives half of the total to the
+  noise and half to the D sanitizers.
 
-**Privacy** (ADD_OR_REMOVE_ONE, as `by_slices`, so that the two can be compared; any labels). One example more is one more point on each
-axis, whatever its label, and moves one count an axis by at most 1. So D sanitizers and D epsilon/D-private histograms run, and basic
-composition adds them up. BNS state replace-one; `guarantee().under(REPLACE_ONE)` is that, at distance 2, for both learners alike.
+**Privacy** (ADD_OR_REMOVE_ONE, as for `by_slices`, so that the two can be compared; any labels). One more example is one more point on each
+axis, whatever its label, and moves one count per axis by at most 1. So D sanitizers and D (epsilon/D)-private histograms run, and basic
+composition adds them up. BNS state privacy under replace-one; `guarantee().under(REPLACE_ONE)` gives it, at distance 2, for both learners.
 
-**Utility.** Let t label the examples, every database be within a of the examples' distribution functions (but with probability
-beta/4 in all), and no noise reach tau. A significant cell holds a positive example, so every end lies between two of them, or is one: the
-hypothesis h is in t. An example of t that is not in h is, on some axis, in a cell beyond the significant ones, or in one of the two
-that have the ends. The former have at most 2 tau - 2 positive examples each. The latter have at most 2 a n if they are no points: the
-database's distribution function is constant there, so the examples' one grows by at most 2 a. (If nothing lies between the ends, these
-are all positive examples, too.) So h errs on at most
+**Utility.** Let t label the examples, let every database be within a of the examples' distribution functions (except with probability
+beta/4 in all), and let no noise reach tau. A significant cell holds a positive example, so every end lies between two of them, or is one:
+the hypothesis h is in t. An example of t that is not in h is, on some axis, in a cell beyond the significant ones, or in one of the two
+cells that give the ends. The former hold at most 2 tau - 2 positive examples each. The latter hold at most 2 a n if they are not points:
+the database's distribution function is constant there, so that of the examples grows by at most 2 a. (If nothing lies between the ends,
+these are all the positive examples, too.) So h errs on at most
 
     D (4 a + (2q + 1) (2 tau - 2)/n) n   examples;
 
-a = alpha/(16 D) and n >= 4 D (2q + 1) (2 tau - 2)/alpha leave alpha/2, and Theorem 2.14 with alpha/2 and beta/2 (VC dimension 2D) does
-the rest. With q of order D/alpha and ln(q D/beta) D/epsilon noise that is D^3/(alpha^2 epsilon), before the sanitizer's own demand.
+with a = alpha/(16 D) and n >= 4 D (2q + 1) (2 tau - 2)/alpha this is at most alpha n/2, and Theorem 2.14 with alpha/2 and beta/2
+(VC dimension 2D) does the rest. With q of order D/alpha and noise of order ln(q D/beta) D/epsilon, n is of order D^3/(alpha^2 epsilon),
+before the sanitizer's own demand.
 
 The plain twin is `dpjax.verify.plain.kearns`.
 
@@ -80,11 +81,11 @@ class Kearns(Algorithm):
 
     Attributes:
       sanitizer: a release of points whose hypothesis has a `support`.
-      epsilon: of the noise on all axes together.
+      epsilon: privacy parameter of the noise on all axes together.
       threshold: tau.
-      beta: what tau is made for.
+      beta: failure probability for which tau is chosen.
       axes: D (static).
-      cuts: q, the points of a database (static).
+      cuts: q, the number of points of a database (static).
       limbs: of a coordinate (static).
     """
 
@@ -131,7 +132,7 @@ class Kearns(Algorithm):
         return hypothesis, jnp.all(released), {"found": found}
 
     def cut_points(self, points: UInt32[Array, "q limbs"], where: Bool[Array, "q"]) -> UInt32[Array, "q limbs"]:
-        """A database's points in order; 0, where cutting does no harm, for what does not count."""
+        """A database's points in order; those that do not count become 0, where a cut does no harm."""
         if points.shape[0] > self.cuts:
             raise ValueError(
                 f"cuts must be >= {points.shape[0]}, the points of the sanitizer's database, got {self.cuts}"
@@ -141,7 +142,7 @@ class Kearns(Algorithm):
     def counts(
         self, cuts: UInt32[Array, "q limbs"], examples: Examples, axis: int | Int[Array, ""]
     ) -> Int[Array, "cells"]:
-        """Positive examples of each cell: 2i is what lies between z_i and z_(i+1), 2i - 1 the point z_i (of equal ones the first)."""
+        """How many positive examples each cell has: 2i lies between z_i and z_(i+1), 2i - 1 is the point z_i (the first of equal ones)."""
 
         def cell(x: Array) -> Array:
             below = wide.search(cuts, x)
@@ -161,15 +162,15 @@ class Kearns(Algorithm):
         return low_end, high_end, found & wide.less_equal(low_end, high_end) & (low <= high)
 
     def guarantee(self) -> Guarantee:
-        """D sanitizers and the noise, under ADD_OR_REMOVE_ONE."""
+        """Basic composition of D sanitizers and the noise, under ADD_OR_REMOVE_ONE."""
         noise = Guarantee(float(self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
         return basic(Counter({self.sanitizer.guarantee(): self.axes}) + Counter([noise]))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """See the module: what the sanitizer, the noise and Theorem 2.14 ask for.
+        """The most examples that the sanitizer, the noise or Theorem 2.14 needs; see the module.
 
         Raises:
-          TypeError, ValueError: alpha or beta outside (0, 1); beta below that for which tau was made; an alpha that the sanitizer
+          TypeError, ValueError: alpha or beta outside (0, 1); beta below that for which tau was chosen; an alpha that the sanitizer
           cannot serve.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
@@ -184,21 +185,21 @@ class Kearns(Algorithm):
 def kearns(*, axes: int, bits: int, epsilon: Any, sanitizer: Any, cuts: int, beta: float) -> Kearns:
     """The learner of the module.
 
-    Formal guarantees: D times the sanitizer's, and (epsilon, 0), under ADD_OR_REMOVE_ONE, for any examples. Not promised: floating-point
-    side channels; a cryptographic generator.
+    Formal guarantees: D times the sanitizer's guarantee plus (epsilon, 0), under ADD_OR_REMOVE_ONE, for any examples. Not promised:
+    protection from floating-point side channels; a cryptographic generator.
 
     Args:
       axes: D >= 1.
       bits: each coordinate is in {0, ..., 2^bits - 1}, 1 to 4096.
-      epsilon: of the noise on all axes together, > 0.
-      sanitizer: of `Points` over the same bits: called with (key, points) it returns an `Outcome` whose hypothesis has `support()`, a
+      epsilon: privacy parameter of the noise on all axes together, > 0.
+      sanitizer: one for `Points` over the same bits: called with (key, points) it returns an `Outcome` whose hypothesis has `support()`, a
         database's points and which of them count; its `guarantee()` is under ADD_OR_REMOVE_ONE. `dpjax.sanitizers.cdf.release` is one.
-      cuts: how many points its database has at most.
+      cuts: the most points that its database has.
       beta: failure probability, in (0, 1).
 
     Raises:
-      TypeError, ValueError: an argument out of range, or so small an epsilon that counts of 2^31 examples are noise; no sanitizer, one
-      over other bits, or one that promises nothing under ADD_OR_REMOVE_ONE.
+      TypeError, ValueError: an argument out of range, or an epsilon so small that counts of 2^31 examples are noise; a sanitizer that is
+      none, is over other bits, or promises nothing under ADD_OR_REMOVE_ONE.
     """
     axes, cuts = arguments.size("axes", axes), arguments.size("cuts", cuts)
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)

@@ -17,10 +17,10 @@ from dpjax.optimizers.quantiles.base import check_solver
 
 ACCOUNTANTS = ("basic", "optimal", "slicing_printed", "slicing")
 SOLVERS = ("exponential", "tree_log")
-MOST_AXES = 2**16  # the plan composes a mechanism an axis, numerically
+MOST_AXES = 2**16  # the plan composes one mechanism per axis, numerically
 # How beta is divided: all solvers together, the test, the noises in the sizes; sampling gets the rest.
 _SOLVERS_SHARE, _TEST_SHARE, _NOISE_SHARE = 0.5, 0.125, 0.125
-# What of delta pays for noises beyond the capacity, and what the solvers' own deltas may take when they have any.
+# The part of delta that pays for noises beyond the capacity, and the part that the solvers' own deltas may take if they have any.
 _CAPACITY_SHARE, _SOLVERS_DELTA = 2.0**-20, 0.5
 _BY_NAME = {"slicing_printed": "printed", "slicing": "numerical"}  # as `accounting.slicing` calls them
 
@@ -37,11 +37,11 @@ class Plan:
       guarantee: what is proved, under ADD_OR_REMOVE_ONE.
       beta: bound on the probability of failure, of which solvers, test and noises take `spent_beta`.
       slice_epsilon: rate of the noise in the slices' sizes; None if sizes are public.
-      compute: what the solver on one slice promises (and the last count, with delta 0).
+      compute: the guarantee of the solver on one slice (and, with delta 0, of the last count).
       size: m, the least size of a slice.
       noise: W, which the sum of all noises exceeds with probability at most beta/8.
       threshold: tau, of the test.
-      capacity: how many points of a slice the solver sees at most.
+      capacity: the most points of a slice that the solver sees.
     """
 
     axes: int
@@ -64,7 +64,7 @@ class Plan:
 
     @property
     def solver_beta(self) -> float:
-        """What the solver on one slice may fail with."""
+        """The failure probability permitted to the solver on one slice."""
         return _SOLVERS_SHARE * self.beta / (2 * self.axes)
 
 
@@ -78,25 +78,25 @@ class Budget:
 
 
 def whole_run(axes: int, slice_epsilon: float | None, compute: Guarantee) -> slicing.Run:
-    """The whole run for `dpjax.accounting.slicing`: with public sizes one slice an axis differs, and one insertion is possible."""
+    """The whole run for `dpjax.accounting.slicing`: with public sizes one slice per axis differs, and one insertion is possible."""
     if slice_epsilon is not None:
         return slicing.Run(slice_epsilon, compute, slices=2 * axes + 1)
     return slicing.Run(1.0, compute, slices=axes, extra=(compute,))
 
 
 def basic_promise(axes: int, slice_epsilon: float | None, compute: Guarantee) -> Guarantee:
-    """What basic composition says of a run, whatever its delta is."""
+    """What basic composition proves for a run, whatever its delta is."""
     return whole_run(axes, slice_epsilon, compute).guarantee(delta=math.nextafter(1.0, 0.0), accountant="basic")
 
 
 def _basic(axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
-    """epsilon / (2D + 1) for each: D differ by a replacement, one by an insertion."""
+    """epsilon / (2D + 1) for each computation: D slices differ by a replacement, one by an insertion."""
     compute = Guarantee(at_most(Fraction(total.epsilon) / (2 * axes + 1)), delta, ADD_OR_REMOVE_ONE)
     return Budget(None, compute, basic_promise(axes, None, compute))
 
 
 def _optimal(axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
-    """The largest compute that optimal composition allows."""
+    """The largest epsilon of a slice's computation that optimal composition allows."""
 
     def run(epsilon: float) -> slicing.Run:
         return whole_run(axes, None, Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE))
@@ -127,7 +127,7 @@ _BUDGETS: dict[str, Callable[[int, Guarantee, float, float], Budget]] = {
 
 
 def _solvers_delta(accountant: str, axes: int, total: Guarantee) -> float:
-    """d of each solver: half of delta for all of them where composition adds them up, a sixteenth where slicing does not."""
+    """d of each solver: half of delta for all of them together where composition adds them up, else, by slicing, a sixteenth for each."""
     if accountant == "slicing":
         return total.delta / 16
     return _SOLVERS_DELTA * total.delta / (2 * axes * (2 + 2 * math.exp(min(2 * total.epsilon, 700.0))))
@@ -163,7 +163,7 @@ def kept(epsilon: float, delta: float) -> Guarantee:
 def around(
     axes: int, bits: int, epsilon: float, delta: float, beta: float, accountant: str, budget: Budget, size: int
 ) -> Plan:
-    """The plan for a budget that the accountant allows, and slices of so many points."""
+    """The plan for a budget that the accountant allows, with slices of `size` points."""
     noise, most = _noises(axes, budget.slice_epsilon, beta * _NOISE_SHARE, epsilon, delta)
     ratio = math.exp(-budget.compute.epsilon)
     threshold = max(1, math.ceil(-math.log((1 + ratio) * _TEST_SHARE * beta) / budget.compute.epsilon))
@@ -185,7 +185,7 @@ def around(
 
 
 def _noises(axes: int, rate: float | None, chance: float, epsilon: float, delta: float) -> tuple[int, int]:
-    """(what the sum of 2D noises exceeds with probability at most `chance`, what no noise exceeds but for a sliver of delta)."""
+    """(what the sum of 2D noises exceeds with probability at most `chance`, what no noise exceeds except for a sliver of delta)."""
     if rate is None:
         return 0, 0
     from scipy.stats import nbinom
@@ -195,7 +195,7 @@ def _noises(axes: int, rate: float | None, chance: float, epsilon: float, delta:
 
 
 def factory(solver: Solver | str, bits: int) -> Solver:
-    """The factory of that name, or one's own."""
+    """The factory of that name, or the given one, checked."""
     if callable(solver):
         return functools.partial(_own, solver)
     if arguments.choice("solver", solver, SOLVERS) == "exponential":

@@ -1,4 +1,4 @@
-"""Trials of rectangles by slices without a table of examples: the slices alone are drawn."""
+"""Trials of rectangles by slices without a table of examples: only the slices are drawn."""
 
 from typing import Any, NamedTuple
 
@@ -15,15 +15,15 @@ from dpjax.learners.rectangles.by_slices import Rectangles
 def trial(key: Array, experiment: Any) -> dict[str, Bool[Array, ""]]:
     """`pac.trial` for a product distribution without drawing the examples that are in no slice: the same law, far less work.
 
-    Given how many remain, the coordinates on the next axis of those that remain are independent draws from the target's
-    side, whatever was cut before: only the least and the greatest of so many are drawn (Renyi's representation).
+    Given how many examples remain, their coordinates on the next axis are independent draws from the target's side, whatever
+    was cut before: so only the least and the greatest of them are drawn (Renyi's representation).
 
     Args:
       key: PRNG key.
       experiment: a `pac.Experiment` with a learner and a distribution of rectangles; its capacity plays no part.
 
     Returns:
-      Whether it failed (population error > alpha, or bottom), and whether that was bottom.
+      Whether the run failed (population error > alpha, or bottom), and whether it ended in bottom.
     """
     learner, distribution = experiment.learner, experiment.distribution
     key_n, key_sizes, key_slices, key_faces, key_count = jax.random.split(key, 5)
@@ -60,7 +60,7 @@ def draw(
     positives: Int[Array, ""],
     sizes: Int[Array, "faces"],
 ) -> DrawnSlices:
-    """The slices of so many positive examples."""
+    """The slices of `positives` positive examples."""
     before = jnp.concatenate([jnp.zeros((1,), jnp.int32), jnp.cumsum(sizes)])
     left = jnp.maximum(positives - before, 0)  # entries before each slice, and after the last
     taken = left[:-1] - left[1:]

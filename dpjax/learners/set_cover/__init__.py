@@ -1,7 +1,7 @@
 """SetCoverLearner (GEO §3), generic over the class of hypotheses it chooses from.
 
-`learner` makes it of a `Selection`: `dpjax.learners.conjunctions` has that of literals, `dpjax.learners.polygons` those of halfplanes
-and triangles. See `dpjax.learners.set_cover.rounds` for the algorithm, its privacy and its utility.
+`learner` builds it from a `Selection`: `dpjax.learners.conjunctions` has the selection of literals, `dpjax.learners.polygons` those of
+halfplanes and triangles. See `dpjax.learners.set_cover.rounds` for the algorithm, its privacy and its utility.
 """
 
 from dpjax.learners.set_cover.base import Rounds

@@ -1,4 +1,4 @@
-"""What learners share that choose hypotheses one after another, each of which deletes examples (GEO §3): runs and laws."""
+"""What learners share that choose one hypothesis after another, each of which deletes examples (GEO §3): their runs and laws."""
 
 import math
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ class Rounds(Algorithm):
 
     Attributes:
       selection: the class of hypotheses, and how one is drawn.
-      k: hypotheses of the target (static).
+      k: the largest number of hypotheses of the target (static).
       rounds: R (static).
       dual: whether a disjunction is learned (static).
     """
@@ -50,7 +50,7 @@ class Rounds(Algorithm):
     # What a learner defines --------------------------------------------------------------------------------------
 
     def choose(self, key: Array, view: Any, left: Any, negative: Any, positive: Any) -> Any:
-        """The choice of one round, given the mask of the examples that are left and what the selection has `seen` of both sides."""
+        """The choice of one round, given the mask `left` of the remaining examples and what the selection has `seen` of both sides."""
         raise NotImplementedError
 
     def log_round(self, view: Any, left: Any) -> Float[Array, "hypotheses"]:
@@ -61,7 +61,7 @@ class Rounds(Algorithm):
         """`bounds.set_cover` of the class and the rounds in use, for one rate and one shift.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1); an alpha for which the rounds are too few.
+          ValueError: alpha or beta outside (0, 1); an alpha for which there are too few rounds.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         found = bounds.set_cover(self.selection.log_size(), self.k, self.rounds, alpha, beta, rate, shift)
@@ -97,14 +97,14 @@ class Rounds(Algorithm):
         return select.released(chosen, dual=dual), jnp.bool_(True), info
 
     def sides(self, view: Any, left: Any) -> tuple[Any, Any]:
-        """(S0, S1), which change their places in the dual."""
+        """(S0, S1), which are swapped in the dual."""
         negative, positive = left & ~view.y, left & view.y
         return (positive, negative) if self.dual else (negative, positive)
 
     # The law, where sequences of hypotheses can be listed --------------------------------------------------------
 
     def deletions(self, view: Any, left: Any) -> tuple[Int[Array, "hypotheses"], Int[Array, "hypotheses"]]:
-        """How many of S0, and of S1, each hypothesis deletes."""
+        """How many examples of S0, and of S1, each hypothesis deletes."""
         deleted = self.selection.all_deleted(view, dual=self.dual)
         zeros, ones = (self.selection.count(view, deleted & side[None]) for side in self.sides(view, left))
         return zeros, ones

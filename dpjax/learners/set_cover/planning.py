@@ -1,4 +1,4 @@
-"""How many rounds, and which part of the budget for what; and the learner made so."""
+"""The number of rounds and the split of the budget, and the learner that is built with them."""
 
 import functools
 import math
@@ -28,7 +28,7 @@ class Plan(NamedTuple):
 
 
 def _checked(k: int, epsilon: float, delta: float, alpha: float, beta: float, composed: bool) -> tuple[Any, ...]:
-    """Python's numbers, refused when out of range."""
+    """The arguments as Python's numbers, refused when out of range."""
     k = arguments.integer("k", k, at_least=1, at_most=MOST_HYPOTHESES)
     epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
     delta = arguments.known("delta", arguments.delta(delta, positive=not composed))
@@ -36,7 +36,7 @@ def _checked(k: int, epsilon: float, delta: float, alpha: float, beta: float, co
 
 
 def plan(log_size: float, k: int, epsilon: float, delta: float, alpha: float, beta: float, accountant: str) -> Plan:
-    """The rounds and the split of the budget that need the fewest examples, by looking at some of each.
+    """The rounds and the split of the budget that need the fewest examples, among several candidates for each.
 
     Raises:
       TypeError, ValueError: an argument out of range; see `learner`.
@@ -77,7 +77,7 @@ def _composed(log_size: float, k: int, epsilon: float, delta: float, alpha: floa
 
 
 def printed(k: int, epsilon: float, delta: float, alpha: float, beta: float) -> Plan:
-    """GEO's constants, R = ceil(2k ln(4/alpha)), at alpha/2: Claim 3.1 leaves more than alpha n/2 examples wrong, Theorem 2.5 no more.
+    """GEO's constants at alpha/2, R = ceil(2k ln(4/alpha)): at alpha Claim 3.1 leaves over alpha n/2 errors, more than Theorem 2.5 allows.
 
     Raises:
       TypeError, ValueError: an argument out of range; see `learner`.
@@ -105,18 +105,18 @@ def learner(
 ) -> SetCover:
     """SetCoverLearner over the hypotheses of a selection (GEO §3); see `dpjax.learners.set_cover.rounds`.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta) for
-    epsilon <= 2.5 ln(e/delta)), if the selection draws with the weights it is asked for. Not promised: floating-point side channels; a
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE ("printed": what `guarantee()` says, up to (2 epsilon, delta) for epsilon <=
+    2.5 ln(e/delta)), if the selection draws with the weights it is given. Not promised: protection from floating-point side channels; a
     cryptographic generator.
 
     Args:
       selection: a `Selection`, for instance `dpjax.learners.conjunctions.SelectLiteral(bits=20)`.
-      k: hypotheses of the target, at most.
-      epsilon, delta: total; known numbers, as they are split on the host. delta may be 0 by composition.
-      alpha: population error that the rounds are made for, in (0, 1).
-      beta: failure probability that the shift is made for, in (0, 1).
+      k: the largest number of hypotheses of the target.
+      epsilon, delta: the total budget; known numbers, as it is split on the host. delta may be 0 by composition.
+      alpha: population error for which the number of rounds is chosen, in (0, 1).
+      beta: failure probability for which the shift is chosen, in (0, 1).
       dual: whether the target is a disjunction.
-      accountant: "shared_test" (Claim 3.4) or "composition", of the same rounds without noise.
+      accountant: "shared_test" (Claim 3.4), or "composition" of the same rounds without noise.
       calibration: "proved", or "printed" for the paper's constants.
 
     Raises:

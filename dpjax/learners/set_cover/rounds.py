@@ -6,22 +6,23 @@ For j = 1, ..., R, on the examples S0 (negative) and S1 (positive) that are left
 2. q(h) = min(#_(h->0)(S0) - b/k, -#_(h->0)(S1)), and h_j is drawn with probability proportional to exp(r q(h)) (Step 1e).
 3. Examples with h_j(x) = 0 are deleted.
 
-(The machine-read text lost the signs before the shift and before #_(h->0)(S1).) The dual learns h_1 or ... or h_R: labels change their
-places, and h deletes the examples with h(x) = 1.
+(The machine-read text lost the signs before the shift and before #_(h->0)(S1).) The dual learns h_1 or ... or h_R: the labels are swapped,
+and h deletes the examples with h(x) = 1.
 
-**Privacy** (ADD_OR_REMOVE_ONE). All rounds share one failing test: a record plays a part only until it is deleted, and it is deleted
-soon if the hypotheses that delete it are likely. So the price does not grow with R: (e_w + max(r, c ln((1 - e^-r)/delta) - r), delta),
-c = e^r - 1, which is `accounting.set_cover.shared_test` with its proof. It is the sharp form of Claim 3.4. The printed constants, r =
-epsilon/(2 ln(e/delta)) and e_w = epsilon, prove (2 epsilon, delta) only, as the last line of the printed proof says (the weights there are
-exp(r q), in GEO's definition exp(r q/2)), and that where e^r - 1 <= 2r, so for epsilon <= 2.5 ln(e/delta).
+**Privacy** (ADD_OR_REMOVE_ONE). All rounds share one failing test: an example matters only until it is deleted, and it is deleted soon if
+the hypotheses that delete it are likely. So the price does not grow with R: it is (e_w + max(r, c ln((1 - e^-r)/delta) - r), delta) with
+c = e^r - 1, the sharp form of Claim 3.4, which is `accounting.set_cover.shared_test` with its proof. The printed constants,
+r = epsilon/(2 ln(e/delta)) and e_w = epsilon, prove only (2 epsilon, delta), as the last line of the printed proof says (the weights there
+are exp(r q), in GEO's definition exp(r q/2)), and they do so only where e^r - 1 <= 2r, that is for epsilon <= 2.5 ln(e/delta).
 
-By "composition" the same rounds need no noise in b: a negative example more moves every q by -1/k to 1 - 1/k, a positive one by -1 to 0. In
-both cases no two of them move apart by more than 1, so a round is (r, 0)-private, and R of them are composed. That is the k^1.5 (or k^2,
-for delta = 0) that GEO improves to k.
+With "composition" the same rounds need no noise in b: one more negative example moves every q by -1/k to 1 - 1/k, one more positive example
+by -1 to 0. In both cases no two scores move apart by more than 1, so a round is (r, 0)-private, and R rounds are composed. This gives the
+k^1.5 (or k^2, for delta = 0) that GEO improves to k.
 
 **Utility.** If the target is a conjunction of at most k hypotheses and no noise exceeds s, some h has q(h) >= 0: one of the target's
-deletes |S0|/k >= b/k negative examples and no positive one. So h_j, with q(h_j) >= -l, deletes at most l positive examples, and leaves at
-most (1 - 1/k)|S0| + (2s + 1)/k + l negative ones: in all at most n e^(-R/k) + 2s + 1 + (k + R) l errors (`bounds.set_cover`).
+hypotheses deletes at least |S0|/k >= b/k negative examples and no positive one. So h_j, with q(h_j) >= -l, deletes at most l positive
+examples, and leaves at most (1 - 1/k)|S0| + (2s + 1)/k + l negative ones: in all at most n e^(-R/k) + 2s + 1 + (k + R) l errors
+(`bounds.set_cover`).
 
 The plain twin is `dpjax.verify.plain.set_cover`.
 """
@@ -48,9 +49,9 @@ class SetCover(Rounds):
 
     Attributes:
       rate: r, of the weights exp(r q).
-      noise_epsilon: e_w; infinite by composition, which needs no noise.
+      noise_epsilon: e_w; infinite with "composition", which needs no noise.
       shift: s.
-      delta: at which privacy is stated.
+      delta: the delta at which privacy is stated.
       accountant: "shared_test" or "composition" (static).
     """
 
@@ -70,10 +71,10 @@ class SetCover(Rounds):
         return self.selection.count(view, negative).astype(float) - jnp.asarray(self.shift, float)
 
     def _score(self, test: Float[Array, ""]) -> Any:
-        """q, given b. Whole parts are subtracted before anything is rounded: beside a count of millions no fraction is held.
+        """q, given b; integer parts are subtracted before anything is rounded, as a float cannot hold a count of millions with a fraction.
 
-        For b <= 0 all q(h) are -#_(h->0)(S1), so that b may as well be 0. A b that is cut above, whatever the data, is as private, and for
-        b >= k n nothing changes.
+        For b <= 0 all q(h) are -#_(h->0)(S1), so that b may as well be 0. A b that is cut above, at a number that does not depend on the
+        data, is as private, and for b >= k n the law does not change with b.
         """
         b = jnp.clip(test, 0.0, float(min(self.k * arguments.most_counted(), 2**30))).astype(jnp.int32)
         whole, fraction = b // self.k, (b % self.k).astype(float) / self.k
@@ -96,12 +97,12 @@ class SetCover(Rounds):
 
         if self.accountant == "composition":
             return given(start)
-        # For b <= 0 and for b >= k n the law stays as it is.
+        # For b <= 0 and for b >= k n the law does not change with b.
         tests = jnp.arange(self.k * view.rows + 1, dtype=jnp.int32).astype(float)
         return jax.nn.logsumexp(self._log_noise(tests - start)[:, None] + jax.vmap(given)(tests), axis=0)
 
     def _log_noise(self, noise: Float[Array, "tests"]) -> Float[Array, "tests"]:
-        """ln P of consecutive values of the noise; the first stands for all up to it, the last for all from it on."""
+        """ln P of consecutive values of the noise; the first stands for all values up to it, the last for all from it on."""
         ends = noise[1:] * jnp.asarray(self.noise_epsilon, float) / self.rounds
         log_below, log_above = laplace.log_tails(ends)
         wide = jnp.asarray(self.noise_epsilon, float) / self.rounds
@@ -111,8 +112,10 @@ class SetCover(Rounds):
     # What is promised ------------------------------------------------------------------------------------------------
 
     def guarantee(self) -> Guarantee:
-        """Under ADD_OR_REMOVE_ONE, by the accountant; see the module. None where the selection does not draw with its weights, or
-        for a rate whose exponential is no float64."""
+        """What the accountant proves under ADD_OR_REMOVE_ONE; see the module.
+
+        Nothing is promised where the selection does not draw with its weights, or for a rate whose exponential is not a float64.
+        """
         if not self.selection.exact:
             return Guarantee.none(ADD_OR_REMOVE_ONE)
         rate, delta = float(self.rate), float(self.delta)
@@ -127,17 +130,17 @@ class SetCover(Rounds):
         rate, delta = jnp.asarray(self.rate, float), jnp.asarray(self.delta, float)
         shift = jnp.asarray(self.shift, float)
         good = (rate > 0) & (rate < jnp.inf) & (delta >= 0) & (delta < 1)
-        good = good & (shift >= 0) & (shift <= arguments.most_counted())  # |S0| - s is a whole number that floats hold
+        good = good & (shift >= 0) & (shift <= arguments.most_counted())  # |S0| - s is an integer that floats hold
         if self.accountant == "composition":
             return good
         noise = jnp.asarray(self.noise_epsilon, float)
         return good & (noise > 0) & (noise < jnp.inf) & (delta > 0)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples of a target of at most k hypotheses for population error alpha but for beta: `bounds.set_cover`.
+        """Examples of a target of at most k hypotheses for population error alpha except with probability beta: `bounds.set_cover`.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1); an alpha for which the rounds are too few; a beta for which the shift is too small; a
+          ValueError: alpha or beta outside (0, 1); an alpha for which there are too few rounds; a beta for which the shift is too small; a
           selection that does not draw with its weights.
         """
         if not self.selection.exact:

@@ -1,4 +1,4 @@
-"""Learners of thresholds c_j(x) = 1 iff x < j over X_d = {0, ..., 2^d - 1}, proper: the hypothesis is a j in 0, ..., 2^d.
+"""Proper learners of thresholds c_j(x) = 1 iff x < j over X_d = {0, ..., 2^d - 1}: the hypothesis is a j in 0, ..., 2^d.
 
 | factory | algorithm | privacy (REPLACE_ONE) | examples |
 |---|---|---|---|
@@ -10,9 +10,9 @@
 | `rec_concave` | LearnThresholds (BNS §3.4) | (epsilon, delta) | 8^N (log ... log d) / (alpha epsilon) |
 | `amplified` | the optimiser of CLNSS Theorem 1.2 in RecConcave's place | (epsilon, delta) | 2^N (log ... log d) / (alpha epsilon) |
 
-Neighbours: one example (x, y) is replaced by any other, labels arbitrary; the number of examples is public. Every learner has a
-sampler (call it), a guarantee, the theorem's sample size and, given a sample, the exact law of its hypothesis. The plain twins are in
-`dpjax.verify.plain`.
+Neighbouring samples differ by the replacement of one example (x, y) by any other, whatever its label; the number of examples is public.
+Every learner can be called for a draw, and has a guarantee, its theorem's sample size and, given a sample, the exact law of its hypothesis.
+The plain twins are in `dpjax.verify.plain`.
 
     >>> import jax
     >>> from dpjax import Sample

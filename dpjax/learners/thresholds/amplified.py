@@ -1,4 +1,4 @@
-"""The 2^(log* d) optimiser on the number of correctly labelled examples (CLNSS Theorem 1.2 in the place of RecConcave, BNS §3.4).
+"""The 2^(log* d) optimiser on the number of correctly labelled examples (CLNSS Theorem 1.2 in place of RecConcave, BNS §3.4).
 
 Its plain twin is that of the optimiser, `dpjax.verify.plain.amplified`.
 """
@@ -25,7 +25,7 @@ class ThresholdAmplified(ThresholdLearner):
     """`quasi_concave.amplified` on Q(j) = number of examples c_j labels correctly, promise n, approximation alpha/2.
 
     Attributes:
-      optimizer: on {0, ..., 2^d}.
+      optimizer: the optimiser on {0, ..., 2^d}.
       alpha: approximation parameter.
     """
 
@@ -54,11 +54,11 @@ class ThresholdAmplified(ThresholdLearner):
         return self.optimizer.law(self.problem(pieces), goal)
 
     def guarantee(self) -> Guarantee:
-        """The optimiser's, under REPLACE_ONE: Q has sensitivity 1."""
+        """The optimiser's guarantee, under REPLACE_ONE: Q has sensitivity 1."""
         return self.optimizer.guarantee()
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The optimiser's error at beta/2 over alpha/2, and Theorem 2.14 for the rest.
+        """The greater of what the optimiser and Theorem 2.14 need, each at alpha/2 and beta/2.
 
         Raises:
           TypeError, ValueError: alpha or beta outside (0, 1), or below those the learner was made for.
@@ -78,11 +78,11 @@ def amplified(
       epsilon: total, > 0, finite.
       delta: total, in (0, 1/2].
       alpha: approximation parameter, in (0, 1).
-      beta: failure probability for which the optimiser's margins are made (it gets beta/2).
-      depth: number of levels, 1 to 4; the one with the least error if absent.
+      beta: failure probability for which the optimiser's margins are chosen (it gets beta/2).
+      depth: number of levels, 1 to 4; if absent, the one with the least error.
 
-    Formal guarantees: (epsilon, delta) under REPLACE_ONE, for any labels. Not promised: floating-point side channels; a cryptographic
-    generator.
+    Formal guarantees: (epsilon, delta) under REPLACE_ONE, for any labels. Not promised: protection from floating-point side channels; a
+    cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range.

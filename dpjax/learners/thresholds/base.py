@@ -19,14 +19,14 @@ from dpjax.mechanisms import exponential_piecewise as piecewise
 class ThresholdLearner(Ordered):
     """A learner of one threshold from a `Sample`: the output is a j in 0, ..., 2^bits, of bits + 1 bits.
 
-    A run and a law look at Q(j), the number of examples that c_j labels correctly, as pieces on {0, ..., 2^bits}. One compiled program
+    A run and a law work on Q(j), the number of examples that c_j labels correctly, as pieces on {0, ..., 2^bits}. One compiled program
     serves every sample size up to its bucket, every epsilon and delta, and every number of bits with the same number of limbs.
     """
 
     kind: ClassVar[type] = Sample
 
     def sound(self) -> Bool[Array, ""]:
-        """alpha, where there is one, is in its range, too: (0, 1), whose end float32 may round to 1."""
+        """Whether alpha, where there is one, is in its range, too: (0, 1), but 1 is let through, to which float32 may round."""
         alpha = jnp.asarray(getattr(self, "alpha", 1.0), float)
         return super().sound() & (alpha > 0) & (alpha <= 1)
 
@@ -43,7 +43,7 @@ class ThresholdLearner(Ordered):
         return few_points(self.bits) + 1
 
     def own_alpha(self, alpha: float) -> float:
-        """The alpha that the learner was made for; ValueError for a lesser one, which no number of examples brings about."""
+        """The alpha that the learner was made for; ValueError for a smaller one, which no number of examples achieves."""
         arguments.fractions(alpha=alpha)
         own = arguments.known("alpha", self.alpha)  # type: ignore[attr-defined]
         if alpha < own:

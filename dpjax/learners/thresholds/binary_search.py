@@ -30,8 +30,8 @@ from dpjax.mechanisms import laplace
 class BinarySearch(ThresholdLearner):
     """Noisy binary search on the threshold itself.
 
-    With candidates low, ..., high left, thresholds j <= mid err on every one at x >= mid, those j > mid on every zero at x <= mid.
-    The search goes right (low = mid + 1) if D(mid) + Lap(2/epsilon_0) > 0, else left (high = mid), where
+    While the candidates low, ..., high are left, thresholds j <= mid err on every one at x >= mid, those j > mid on every zero at
+    x <= mid. The search goes right (low = mid + 1) if D(mid) + Lap(2/epsilon_0) > 0, else left (high = mid), where
     D(mid) = #{ones at x >= mid} - #{zeros at x <= mid}. Replacing an example changes D by at most 2, so each of the at most d + 1
     comparisons is epsilon_0-private: epsilon_0 = epsilon / (d + 1), or `accounting.closed_form_epsilon` if that is more (delta > 0).
     """
@@ -57,10 +57,10 @@ class BinarySearch(ThresholdLearner):
         return self._log_turn_at(pieces, pieces.locate(middle), pieces.locate(self._after(middle)))
 
     def _log_turn_at(self, pieces: Pieces, here: Array, after: Array) -> tuple[Array, Array]:
-        """The same where so many examples lie below the midpoint, and so many at it or below."""
+        """The same, given that `here` examples lie below the midpoint, and `after` at it or below."""
         zeros, ones = pieces.values[0], pieces.values[-1]
-        # Piece i begins after i examples, and Q there is (their ones) + zeros - (their zeros): this gives both counts. In whole numbers:
-        # the sum, up to twice as many as there are examples, may be no float.
+        # Piece i begins after i examples, and Q there is (their ones) + zeros - (their zeros): this gives both counts. Integers are used,
+        # as a float may not hold the sum, which is up to twice the number of examples.
         ones_before = (here + (pieces.values[here] - zeros).astype(jnp.int32)) // 2
         zeros_up_to = (after - (pieces.values[after] - zeros).astype(jnp.int32)) // 2
         difference = (ones.astype(jnp.int32) - ones_before - zeros_up_to).astype(float)
@@ -68,9 +68,9 @@ class BinarySearch(ThresholdLearner):
         return right, left
 
     def _walk(self, pieces: Pieces, step: Any, start: Any) -> Any:
-        """The state after `step(pieces, low, high, middle, state) -> (go_right, state)` down the search tree.
+        """The state after `step(pieces, low, high, middle, state) -> (go_right, state)` all the way down the search tree.
 
-        At most bits + 1 turns are needed. A loop of fixed length makes more of them, since laws have derivatives.
+        At most bits + 1 turns are needed. The loop makes more of them: its length is fixed, so that laws can be differentiated.
         """
         parts = staging.apart(pieces)
 
@@ -90,17 +90,17 @@ class BinarySearch(ThresholdLearner):
         return wide.add(position, wide.one(self.limbs))
 
     def draw(self, key: Array, pieces: Pieces) -> Any:
-        # The words of all turns at once: in a loop, a few at a time cost as much again.
+        # The random words of all turns are drawn at once: a few at a time, in the loop, would cost as much again.
         keys = jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(32 * self.limbs, dtype=jnp.int32))
         rarity = jax.vmap(random.exponential)(keys)
         low, below, turns = self._until_alone(rarity, pieces)
         return self._rest(rarity, low, turns, *self._log_turn_at(pieces, below, below)), jnp.bool_(True), {}
 
     def _until_alone(self, rarity: Float[Array, "turns"], pieces: Pieces) -> tuple[Array, Array, Array]:
-        """(low, how many examples lie below, turns): until no candidate but the last is an example, or one candidate is left.
+        """(low, how many examples lie below, turns), once no candidate but the last is an example, or one candidate is left.
 
-        Then no midpoint has another number of examples before or behind it. A search that has gone wrong is alone soon, in a gap between
-        examples; one that goes right seldom is before its last turns.
+        From then on, the numbers of examples before and behind the midpoint stay the same. A search that has made a mistake soon gets
+        there, in a gap between examples; one that has made none seldom does before its last turns.
         """
         find, parts = pieces.searcher(), staging.apart(pieces)
 
@@ -111,7 +111,7 @@ class BinarySearch(ThresholdLearner):
             _, index, low, high, below = state
             middle = wide.midpoint(low, high)
             here, behind = locate(middle), self._after(middle)
-            # Few midpoints are examples, whose number takes another search.
+            # Few midpoints are examples; where one is, counting the examples at it takes another search.
             nobody = wide.less(behind, staging.together(parts).at(here + 1))
             after = staging.unless(nobody, here, locate, behind)
             right = random.decide(rarity[index], *self._log_turn_at(staging.together(parts), here, after))
@@ -128,7 +128,7 @@ class BinarySearch(ThresholdLearner):
     def _rest(
         self, rarity: Float[Array, "turns"], low: Array, turns: Array, log_right: Array, log_left: Array
     ) -> UInt32[Array, "limbs"]:
-        """Where the turns that are left end, if each has these odds: a turn to the right is a digit 1 of the result less 1.
+        """Where the remaining turns end, if each has these odds: a turn to the right is a digit 1 of (the result - 1).
 
         If no turn went right, one more chooses between 0 and 1.
         """
@@ -159,7 +159,8 @@ class BinarySearch(ThresholdLearner):
     def _between(self, pieces: Pieces, low: UInt32[Array, "limbs"], high: UInt32[Array, "limbs"]) -> Float[Array, "2"]:
         """(P[low <= result < high], P[not]), each a sum of positive terms.
 
-        Both ends, and what leaves the paths to them to stay between; what leaves to the left of the one, or to the right of the other.
+        The first sums both ends and what leaves the paths to them but stays in between; the second sums what leaves to the left of the low
+        end or to the right of the other.
         """
         last = wide.subtract(high, wide.one(self.limbs))
 
@@ -173,7 +174,7 @@ class BinarySearch(ThresholdLearner):
         return jnp.where(wide.less(low, high), law, jnp.asarray([0.0, 1.0]))
 
     def _masses(self, pieces: Pieces, within: Interval) -> Float[Array, "pieces"]:
-        """P[result in piece i, and within]: by paths for the pieces at the ends of the interval, the others all at once."""
+        """P[result in piece i, and in `within`]: by paths for the pieces at the ends of the interval, for the others all at once."""
         last = wide.subtract(within.high, wide.one(self.limbs))
         border = jax.vmap(pieces.locate)(jnp.stack([within.low, last]))
         ends = wide.maximum(pieces.at(border), within.low[None]), wide.minimum(pieces.at(border + 1), within.high[None])
@@ -185,21 +186,21 @@ class BinarySearch(ThresholdLearner):
         return jnp.where(wide.less(within.low, within.high), mass, 0.0)
 
     def _inner_masses(self, pieces: Pieces) -> Float[Array, "pieces"]:
-        """P[result in piece i] for the pieces that begin and end right after an example; what the others get means nothing.
+        """P[result in piece i] for the pieces that begin and end right after an example; the entries of the others are meaningless.
 
-        A result j >= 1 is found by the binary digits of z = j - 1: at level s the search is among the z that begin with s digits, the
-        midpoint has a 1 for the next one and zeros behind, and a right turn is a digit 1 of z. (Where z = 0, one more turn, at 0,
-        chooses between 0 and 1.) A piece holds the z from an example a up to the next one b. So its mass is what ends at a, what turns
-        right off the path to a and what turns left off that to b, below the level at which these part. Examples with the same digits
-        so far are neighbours: those below the midpoint end where the next digit changes. No number is searched for, and every level
-        is a pass over the examples.
+        A result j >= 1 is found by the binary digits of z = j - 1: at level s the search is among the z that begin with the same s digits,
+        the midpoint has a 1 as its next digit and zeros behind it, and a right turn is a digit 1 of z. (Where z = 0, one more turn, at 0,
+        chooses between 0 and 1.) A piece holds the z from an example a up to the next example b. So its mass is that of ending at a, of
+        turning right off the path to a, and of turning left off the path to b, below the level at which the two paths part. Examples with
+        the same digits so far are next to each other: those below the midpoint end where the next digit changes. So nothing is searched
+        for, and every level is one pass over the examples.
         """
         one = wide.one(self.limbs)
         x = wide.subtract(pieces.starts[1:], one[None])
         rows, bits = x.shape[0], jnp.asarray(self.bits, jnp.int32)
         index = jnp.arange(rows, dtype=jnp.int32)
         real = wide.less(pieces.starts[1:], pieces.end[None])
-        # The level at which a row parts from the one before, and from the one behind; rows that are no examples part at once.
+        # The level at which a row parts from the one before, and from the one behind; rows that are not examples part at once.
         differ = wide.bit_length(x[1:] ^ x[:-1])
         parts = jnp.where(real[1:] & real[:-1], bits - differ, -1)
         outside = jnp.full((1,), -1, jnp.int32)
@@ -215,7 +216,7 @@ class BinarySearch(ThresholdLearner):
             digit = (word >> (place % 32).astype(jnp.uint32)) & np.uint32(1) == 1
             first = lax.cummax(jnp.where(before <= s, index, 0))  # of the rows with the same digits, this one included
             stop = lax.cummin(jnp.where(behind <= s, index + 1, rows), reverse=True)
-            here = jnp.where(digit, first, stop)  # so many examples lie below the midpoint
+            here = jnp.where(digit, first, stop)  # how many examples lie below the midpoint
             row = jnp.minimum(here, rows - 1)
             is_middle = (here < rows) & (lowest[row] == place) & (digit | (before[row] >= s)) & real[row]
             right, left = self._log_turn_at(pieces, here, jnp.where(is_middle, run_ends[row], here))
@@ -262,7 +263,7 @@ def binary_search(*, bits: int, epsilon: Any, delta: Any = 0.0) -> BinarySearch:
     Args:
       bits: d, 1 to 4096.
       epsilon: total, > 0, finite, and at least 2^-120 (d + 1).
-      delta: total, in [0, 1); 0 splits epsilon evenly, more lets each comparison spend about epsilon / sqrt(d).
+      delta: total, in [0, 1); at 0 epsilon is split evenly, above 0 each comparison may spend about epsilon / sqrt(d).
 
     Raises:
       TypeError, ValueError: an argument out of range.

@@ -56,6 +56,6 @@ def erm(*, bits: int) -> ThresholdErm:
       bits: d, the domain is {0, ..., 2^d - 1}; 1 to 4096.
 
     Raises:
-      TypeError, ValueError: bits is no int, or outside.
+      TypeError, ValueError: bits is not an int, or out of range.
     """
     return ThresholdErm(**base.domain(bits))

@@ -41,9 +41,9 @@ class ThresholdExponential(ThresholdLearner):
         return self._mechanism().draw(key, pieces)
 
     def together(self, keys: Array, sample: MultiSample) -> Outcome:
-        """One run for each of the k labels of a realizable sample, with a key each; outcomes are stacked.
+        """One run for each of the k labels of a realizable sample, each with its own key; the outcomes are stacked.
 
-        The examples' order, the pieces and their sizes are those of all labels, and found once.
+        The examples' order, the pieces and their sizes are the same for all labels, and are computed once.
         """
         column = self.fit(sample.column(0))
         pieces = self.prepare(column)
@@ -65,7 +65,7 @@ class ThresholdExponential(ThresholdLearner):
         return self._mechanism().guarantee()
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """BNS Proposition 2.26 (ii) for alpha/2, beta/2, and Theorem 2.14; `dpjax.choose` has a proof that asks for fewer."""
+        """BNS Proposition 2.26 (ii) for alpha/2, beta/2, and Theorem 2.14; `dpjax.choose` has a proof that needs fewer."""
         return whole(bounds.exponential_thresholds(int(self.bits), alpha, beta, float(self.epsilon)))
 
 

@@ -1,33 +1,35 @@
 """From a length to a threshold (BNS §3.2, Remark 3.5, Figures 1 to 3): what the two searches for a length share.
 
-The balance of an interval is the lesser of its numbers of zeros and of ones, and W(L) the greatest balance of L neighbouring points. Let
-n be the number of examples and a = alpha/2. Where a length 2^j has W(2^j) >= a n/4 and W(2^(j-1)) <= 3 a n/4,
+The balance of an interval is the smaller of its numbers of zeros and of ones, and W(L) is the greatest balance of L consecutive points. Let
+n be the number of examples and a = alpha/2. For a length 2^j with W(2^j) >= a n/4 and W(2^(j-1)) <= 3 a n/4,
 
-1. cut the domain into blocks A of 2^(j+1) points, and into blocks B of as many that begin at 2^j: some block holds the interval of
-   2^j points with balance W(2^j). A_dist releases the block of A of the greatest balance; if that does not stand out, the one of B;
+1. cut the domain into blocks A of 2^(j+1) points, and into blocks B of the same size that begin at 2^j: some block holds the interval of
+   2^j points with balance W(2^j). A_dist releases the block of A with the greatest balance; if that does not stand out, the one of B;
 2. the five ends of the four quarters of that block are the hypotheses, and the exponential mechanism chooses by the number of examples
    labelled correctly.
 
-What the paper leaves open is settled as follows. A length counts points (the paper's b - a = J has J + 1, so that 2^d would have none). The
-blocks B have 2J points, too, where the text says J. The last block of B is trimmed, and points below 2^j lie in none of B. A single block
-is released untested: so the length 2^d needs no comparison, and an undiverse sample no test of its own. Its search ends at 2^d (or
-nearby), where the block is the whole domain and the thresholds 0 and 2^d are among the five. Hypotheses beyond 2^d are cut to it.
+What the paper leaves open is settled as follows. A length counts points (the paper's intervals with b - a = J have J + 1 points, so there
+would be none for 2^d). The blocks B have 2J points, too, where the text says J. The last block of B is trimmed, and points below 2^j lie in
+no block of B. A single block is released untested: so the length 2^d needs no comparison, and a sample that is not diverse needs no test of
+its own. Its search ends at 2^d (or nearby), where the block is the whole domain and the thresholds 0 and 2^d are among the five hypotheses.
+Hypotheses beyond 2^d are cut to it.
 
 **Privacy, for any labels** (REPLACE_ONE; n public). A replaced example moves every number of zeros and every number of ones by at most 1,
-hence balances, their maximum W(L) and the number of correct labels by at most 1, and the gap between two blocks by at most 2. What
-runs: the comparisons of W(L) + Lap(1/e) with a n/2, each e-private; A_dist twice at most; one exponential mechanism. They get
+hence balances, their maximum W(L) and the number of correct labels by at most 1, and the gap between two blocks by at most 2. The
+mechanisms that run are the comparisons of W(L) + Lap(1/e) with a n/2, each e-private; A_dist, at most twice; and one exponential mechanism.
+They get
 
     3/8 of epsilon together (the comparisons),  1/4 each (A_dist),  1/8 (the exponential mechanism),
 
-close to the best shares for d = 8 to 1024 and delta = 1e-6, and delta is split evenly among all that need some; basic composition of
-these parts gives (epsilon, delta). With the `printed` constants each A_dist is only (2 epsilon/4, exp(epsilon/2)/2 times its
-delta)-private, the whole 3/2 epsilon.
+which is close to the best shares for d = 8 to 1024 and delta = 1e-6. delta is split evenly among all mechanisms that need some, and basic
+composition of these parts gives (epsilon, delta). With the `printed` constants each A_dist is only (2 epsilon/4, exp(epsilon/2)/2 times its
+delta)-private, and the whole costs 3/2 epsilon.
 
-**Utility**, for examples labelled by a threshold t. A block has positive balance only if it holds both t - 1 and t, at most one of A and
-one of B: the gap is its balance, and a released block holds t inside unless all balances are 0 and A_dist releases a block all the same
-(with probability at most its delta). A quarter has at most 2^(j-1) points, so the one [s, s + l] that t lies in has balance at most
-3 a n/4; s errs on its ones, s + l on its zeros: one of both errs on 3 a n/4 examples at most. `bounds.interval_search_thresholds` adds up
-what can go wrong.
+**Utility**, for examples labelled by a threshold t. A block has positive balance only if it holds both t - 1 and t, as at most one block of
+A and one of B do: the gap is its balance, and a released block has t inside unless all balances are 0 and A_dist releases a block all the
+same (with probability at most its delta). A quarter has at most 2^(j-1) points, so the one [s, s + l] in which t lies has balance at most
+3 a n/4; s errs on its ones, s + l on its zeros: one of the two errs on at most 3 a n/4 examples. `bounds.interval_search_thresholds` adds
+up what can go wrong.
 
 The plain twin is `dpjax.verify.plain.interval_search`.
 """
@@ -73,7 +75,7 @@ def _balance(pieces: Pieces, first: Int[Array, "..."], stop: Int[Array, "..."]) 
 
 
 def _examples(pieces: Pieces) -> Int[Array, ""]:
-    """How many there are."""
+    """The number of examples."""
     return (pieces.values[0] + pieces.values[-1]).astype(jnp.int32)  # zeros + ones
 
 
@@ -83,12 +85,12 @@ def _before(pieces: Pieces, position: UInt32[Array, "limbs"]) -> Int[Array, ""]:
 
 
 def largest_balance(pieces: Pieces, length: UInt32[Array, "limbs"]) -> Float[Array, ""]:
-    """W(length): the greatest min(zeros, ones) of so many neighbouring points, 1 <= length <= 2^d."""
+    """W(length): the greatest min(zeros, ones) of `length` consecutive points, 1 <= length <= 2^d."""
     if pieces.is_peak:
         return _largest_balance_of_peak(pieces, length)
     point = _points(pieces)
     index = jnp.arange(point.shape[0], dtype=jnp.int32)
-    # The best interval may begin at an example; where it sticks out of the domain, one further left holds as much.
+    # Some best interval begins at an example; where it sticks out of the domain, one further left holds as much.
     stop = jax.vmap(lambda low: _before(pieces, wide.add(low, length)))(point)
     return jnp.max(jnp.where(index < _examples(pieces), _balance(pieces, index, jnp.maximum(stop, index)), 0.0))
 
@@ -111,7 +113,7 @@ def _points(pieces: Pieces) -> UInt32[Array, "rows limbs"]:
 
 @frozen
 class Blocks:
-    """The block of the greatest balance of A, then that of B, and by how much A_dist sees each ahead (inf for a single one)."""
+    """The block of A with the greatest balance, then that of B, and by how much A_dist sees each ahead (inf for a single block)."""
 
     start: UInt32[Array, "2 limbs"]
     gap: Float[Array, "2"]
@@ -119,7 +121,7 @@ class Blocks:
 
 
 def best_blocks(pieces: Pieces, exponent: Int[Array, ""]) -> Blocks:
-    """Of the blocks of 2^(exponent + 1) points from 0 on, and of those from 2^exponent on; the first one on ties."""
+    """The best of the blocks of 2^(exponent + 1) points from 0 on, and of those from 2^exponent on; the first one on ties."""
     begins = jnp.stack([jnp.zeros_like(pieces.last), wide.power_of_two(exponent, pieces.limbs)])
     log_size = _log_size(pieces, exponent)
     size = wide.power_of_two(log_size, pieces.limbs)
@@ -141,7 +143,7 @@ def best_blocks(pieces: Pieces, exponent: Int[Array, ""]) -> Blocks:
 
 
 def _log_size(pieces: Pieces, exponent: Int[Array, ""]) -> Int[Array, ""]:
-    """log2 of how many points a block has: all of them at most."""
+    """log2 of the number of points of a block, which is at most the whole domain."""
     return jnp.minimum(exponent + 1, pieces.exponent)
 
 
@@ -165,7 +167,7 @@ def _best_of_peak(pieces: Pieces, block: Any, begin: UInt32[Array, "limbs"]) -> 
 
 
 def hypotheses(pieces: Pieces, exponent: Int[Array, ""], start: UInt32[Array, "limbs"]) -> UInt32[Array, "five limbs"]:
-    """The ends of the four quarters of a block; quarters have a point at least, and what lies beyond the domain is cut to 2^d."""
+    """The ends of the four quarters of a block; quarters have at least one point, and ends beyond the domain are cut to 2^d."""
     quarter = wide.power_of_two(jnp.maximum(_log_size(pieces, exponent) - 2, 0), pieces.limbs)
     ends = [start]
     for _ in range(HYPOTHESES - 1):
@@ -199,7 +201,7 @@ class IntervalLearner(ThresholdLearner):
         raise NotImplementedError
 
     def comparison_epsilon(self) -> Float[Array, ""]:
-        """What one of them may spend."""
+        """What one comparison may spend."""
         raise NotImplementedError
 
     def shares_of_delta(self) -> int:
@@ -263,7 +265,7 @@ class IntervalLearner(ThresholdLearner):
         blocks, keep, drop = self._blocks(pieces, exponent)
         judged = jax.vmap(lambda start: self._judged(pieces, hypotheses(pieces, exponent, start), goal))(blocks.start)
         bottom = jnp.stack([jnp.full_like(drop[0], -jnp.inf), drop[0] + drop[1]])
-        cases = [keep[0] + judged[0], drop[0] + keep[1] + judged[1], bottom]  # B is looked at where A gives nothing
+        cases = [keep[0] + judged[0], drop[0] + keep[1] + judged[1], bottom]  # B is used where A releases nothing
         return logspace.logsumexp(jnp.stack(cases, axis=-1))
 
     def _judged(self, pieces: Pieces, ends: UInt32[Array, "five limbs"], goal: Goal) -> Float[Array, "2"]:
@@ -292,11 +294,11 @@ class IntervalLearner(ThresholdLearner):
         """Examples for the learner's own alpha, by its constants; see `bounds.interval_search_thresholds`.
 
         Raises:
-          ValueError: an alpha below the learner's own, which no number of examples brings about; a delta that beta leaves no room for.
+          ValueError: an alpha below the learner's own, which no number of examples achieves; a delta that beta leaves no room for.
         """
         own = self.own_alpha(alpha)
         delta, parts = arguments.known("delta", self.delta), self.shares_of_delta()
-        if not beta / 2 > delta / parts:  # a block without balance is released so often, whatever n is
+        if not beta / 2 > delta / parts:  # a block without balance is released with this probability, whatever n is
             least = 2 * delta / parts
             raise ValueError(f"beta must be > {least}, that is delta times {2 / parts:g}, got {beta}")
         return whole(bounds.interval_search_thresholds(int(self.comparisons()), own, beta, **self.budget()))

@@ -21,14 +21,14 @@ from dpjax.learners.thresholds.intervals import IntervalLearner
 
 @frozen
 class LengthSearch(IntervalLearner):
-    """Searches J in {1, ..., 2^d} for the least one with a large W(J), then goes on as in `intervals` with 2^j, the power of two >= J.
+    """Searches for the least J in {1, ..., 2^d} with a large W(J), then goes on as in `intervals` with 2^j, the least power of two >= J.
 
-    With candidates low, ..., high left, it goes left (high = mid) if W(mid) passes for large, else right (low = mid + 1): at most d
-    comparisons, each of `accounting.closed_form_epsilon` for a total of 3 epsilon/8 and delta/3; each A_dist has delta/3, too.
+    While the candidates low, ..., high are left, it goes left (high = mid) if W(mid) passes for large, else right (low = mid + 1): at most
+    d comparisons, each of `accounting.closed_form_epsilon` for a total of 3 epsilon/8 and delta/3; each A_dist has delta/3, too.
 
     Rounding up keeps what is needed: W(2^j) >= W(J), and 2^(j-1) <= J - 1, so W(2^(j-1)) <= W(J - 1). It also shows why the second attempt
     of the paper is the better one: all comparisons after the first that goes right are within (2^(j-1), 2^j] and change nothing, so this
-    search looks for a power of two from the top down, one after the other, and pays for d comparisons. That gives its exact law, too:
+    search tries the powers of two from the top down, one after the other, and pays for d comparisons. This gives its exact law, too:
 
         P[j] = P[large at 2^(d-1)] ... P[large at 2^j] P[not large at 2^(j-1)].
     """
@@ -44,7 +44,7 @@ class LengthSearch(IntervalLearner):
         return 3
 
     def search(self, key: Array, pieces: Pieces) -> tuple[Int[Array, ""], Any]:
-        """The exponent, and J."""
+        """The exponent j, and J."""
         one = wide.one(self.limbs)
 
         def turn(index: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -61,7 +61,7 @@ class LengthSearch(IntervalLearner):
         return wide.bit_length(wide.subtract(length, one)), {"length": length}
 
     def log_search(self, pieces: Pieces) -> Float[Array, "exponents"]:
-        """See the class."""
+        """ln of the law that the class states."""
         exponent = jnp.arange(32 * self.limbs, dtype=jnp.int32)
         large, small = jax.vmap(lambda j: self.log_turns(pieces, wide.power_of_two(j, self.limbs)))(exponent)
         large = jnp.where(exponent < pieces.exponent, large, 0.0)

@@ -21,10 +21,10 @@ from dpjax.learners.thresholds.intervals import IntervalLearner
 
 @frozen
 class PowerSearch(IntervalLearner):
-    """Searches j in {0, ..., d} for the least one with a large W(2^j), then goes on as in `intervals`.
+    """Searches for the least j in {0, ..., d} with a large W(2^j), then goes on as in `intervals`.
 
-    With candidates low, ..., high left, it goes left (high = mid) if W(2^mid) passes for large, else right (low = mid + 1): at most
-    c = ceil(log2(d + 1)) comparisons of 3 epsilon/(8 c) each. Delta is split between the two of A_dist.
+    While the candidates low, ..., high are left, it goes left (high = mid) if W(2^mid) passes for large, else right (low = mid + 1): at
+    most c = ceil(log2(d + 1)) comparisons of 3 epsilon/(8 c) each. Delta is split between the two runs of A_dist.
     """
 
     def comparisons(self) -> Int[Array, ""]:
@@ -37,7 +37,7 @@ class PowerSearch(IntervalLearner):
         return 2
 
     def _most(self) -> int:
-        """So many comparisons suffice for every d with these limbs."""
+        """A number of comparisons that suffices for every d with these limbs."""
         return (32 * self.limbs).bit_length()
 
     def search(self, key: Array, pieces: Pieces) -> tuple[Int[Array, ""], Any]:
@@ -52,7 +52,7 @@ class PowerSearch(IntervalLearner):
         return lax.fori_loop(0, self._most(), turn, (jnp.int32(0), pieces.exponent))[0], {}
 
     def log_search(self, pieces: Pieces) -> Float[Array, "exponents"]:
-        """The path to each leaf, as a product of its turns."""
+        """ln P of the path to each leaf, the product of its turns."""
         leaf = jnp.arange(32 * self.limbs, dtype=jnp.int32)
         large, small = jax.vmap(lambda j: self.log_turns(pieces, wide.power_of_two(j, self.limbs)))(leaf)
         low, high, log_p = jnp.zeros_like(leaf), jnp.broadcast_to(pieces.exponent, leaf.shape), jnp.zeros(leaf.shape)

@@ -29,9 +29,9 @@ CALIBRATIONS = ("printed", "proved")
 class ThresholdRecConcave(ThresholdLearner):
     """LearnThresholds (BNS §3.4): RecConcave on Q(j) = number of examples c_j labels correctly, promise n, approximation alpha/2.
 
-    `printed`: every mechanism gets (epsilon/(3 depth), delta/(3 depth)) and A_dist the paper's constants. `proved`: with N levels
-    that really run, the 3N - 2 mechanisms get epsilon/(3N - 2), the 2(N - 1) of A_dist delta/(2(N - 1)) and constants that keep it;
-    or each gets what `split` says.
+    With `printed`, every mechanism gets (epsilon/(3 depth), delta/(3 depth)), and A_dist has the paper's constants. With `proved`, and N
+    levels that really run, each of the 3N - 2 mechanisms gets epsilon/(3N - 2), and each of the 2(N - 1) runs of A_dist gets
+    delta/(2(N - 1)) and constants that keep it; or each mechanism gets what `split` says.
     """
 
     takes_scaled: ClassVar[bool] = True
@@ -99,11 +99,12 @@ class ThresholdRecConcave(ThresholdLearner):
         return Guarantee(float(self.epsilon), float(self.delta), REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples for the learner's own alpha, by its constants; see `bounds.learn_thresholds`. With a split, for equal shares of its
-        least: a valid bound and a weak one, to which `dpjax.least_n` is to be preferred.
+        """Examples for the learner's own alpha, by its constants; see `bounds.learn_thresholds`.
+
+        With a split, the number is that for equal shares of the split's least: a valid but weak bound; `dpjax.least_n` is to be preferred.
 
         Raises:
-          ValueError: an alpha below the learner's own, which no number of examples brings about.
+          ValueError: an alpha below the learner's own, which no number of examples achieves.
         """
         own = self.own_alpha(alpha)
         budget = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)

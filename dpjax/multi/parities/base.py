@@ -1,4 +1,4 @@
-"""What learners of k parities share: given the sample a run answers one vector of parities, or ⊥."""
+"""What learners of k parities share: given the sample, only one vector of parities, or ⊥, can be the output of a run."""
 
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,12 +19,12 @@ from dpjax.multi.base import KLearner
 
 
 class Leading(NamedTuple):
-    """The only vector that can be released given a sample: the law of one run, as far as the sample decides it.
+    """The only vector that can be released given a sample, with its probability: the law of one run.
 
     Attributes:
       hypothesis: k parities; arbitrary if log_p is -inf.
       log_p, log_q: ln P[it is released], ln P[⊥].
-      info: counts on the way.
+      info: counts made on the way.
       sample: the sample itself.
     """
 
@@ -74,7 +74,7 @@ class ManyParitiesLearner(KLearner):
         return intervals(event, self.k, self._limbs(), f"k = {self.k} concepts")
 
     def event(self, leading: Leading, event: Interval | Accurate) -> Bool[Array, ""]:
-        """Whether the leading vector is in it."""
+        """Whether the leading vector is in the event."""
         if isinstance(event, Accurate):
             sample = leading.sample
             differ = packed.unpack(gf2.product(sample.x, leading.hypothesis) ^ sample.y, self.k)
@@ -86,14 +86,14 @@ class ManyParitiesLearner(KLearner):
         return jax.vmap(Interval.single)(wide.resize(self._numbers("output", output), self._limbs()))
 
     def listed(self) -> int:
-        """All vectors, in the order of v_1 + v_2 2^d + ..."""
+        """The number of all vectors, which are listed in the order of v_1 + v_2 2^d + ..."""
         return 1 << arguments.integer("k * bits", self.k * self.bits, at_least=1, at_most=LARGEST_PMF)
 
     def predict(self, hypothesis: Any, x: Any) -> Bool[Array, "rows k"]:
         """The labels that k parities give to points.
 
         Raises:
-          TypeError, ValueError: hypotheses or points that are no wide integers of the domain.
+          TypeError, ValueError: hypotheses or points that are not wide integers of the domain.
         """
         return concept.predict(self._numbers("hypothesis", hypothesis), self._numbers("x", x))
 
@@ -101,7 +101,7 @@ class ManyParitiesLearner(KLearner):
         return wide_rows(name, given, wide.limbs_for(self.bits))
 
     def _limbs(self) -> int:
-        """Of an interval's ends, up to 2^bits."""
+        """The limbs of an interval's ends, which may be up to 2^bits."""
         return wide.limbs_for(self.bits + 1)
 
 
@@ -117,5 +117,5 @@ def domain(bits: int, k: int) -> dict[str, int]:
 
 
 def check_alpha(alpha: float) -> None:
-    """Errors are 0 or 1/2, so every alpha in [0, 1/2) is the same."""
+    """Refuses alpha outside [0, 1/2): as errors are 0 or 1/2, every alpha in that range means the same."""
     arguments.real("alpha", alpha, at_least=0.0, below=0.5)

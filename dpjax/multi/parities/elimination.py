@@ -38,7 +38,7 @@ class Elimination(ManyParitiesLearner):
         return Guarantee.none(REPLACE_ONE)
 
     def uniform_failure(self, n: int) -> float:
-        """P[n uniform points do not span]: exactly what can go wrong."""
+        """P[n uniform points do not span {0,1}^d], which is exactly what can go wrong."""
         return bounds.rank_deficiency(arguments.integer("n", n, at_least=1), self.bits)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:

@@ -1,17 +1,17 @@
 """ParityLearner (MULTI Algorithm 4): subsamples vote for all k parities at once.
 
-Cut the n examples, in their order, into m = floor(n / s) subsamples of s. Eliminate each, for all k label columns at once: it votes for
-the vector (v_1, ..., v_k) it determines, or for ⊥ if its points have rank below d or any column is inconsistent (noisy labels). A_dist on
-the counts of votes releases the leading vector if gap + Lap(2/eps) >= 2 + (2/eps) ln(1/(2 delta)).
+Cut the n examples, in their order, into m = floor(n / s) subsamples of s. Apply Gaussian elimination to each, for all k label columns at
+once: the subsample votes for the vector (v_1, ..., v_k) that it determines, or for ⊥ if its points have rank below d or any column is
+inconsistent (noisy labels). A_dist on the counts of votes releases the leading vector if gap + Lap(2/eps) >= 2 + (2/eps) ln(1/(2 delta)).
 
-*Privacy.* Neighbours: one example with all its labels is replaced by any other; n is public. One vote changes, so at most one vector's
-count falls by one and at most one other's rises by one: counts have sensitivity 1 and their gap 2, and A_dist with the proved constants
-is (epsilon, delta)-private. Every vector is a candidate, so the runner-up of a lone vector has count 0. ⊥ never is one; if all votes are
-⊥ the answer is ⊥ surely, which is within delta of its neighbours: a vector with a single vote is released with probability at most
-P[Lap(2/eps) >= threshold - 1] < delta.
+*Privacy.* Neighbouring samples differ by the replacement of one example with all its labels; n is public. One vote changes, so at most one
+vector's count falls by one and at most one other's rises by one: counts have sensitivity 1 and their gap has sensitivity 2, and A_dist with
+the proved constants is (epsilon, delta)-private. Every vector is a candidate, so the runner-up of a lone vector has count 0. ⊥ is never a
+candidate; if all votes are ⊥ the answer is ⊥ with certainty, which is within delta of its neighbours: a vector with a single vote is
+released with probability at most P[Lap(2/eps) >= threshold - 1] < delta.
 
-*Utility.* The failure probability on uniform points is known exactly, over points and coins: `bounds.parity_learner_failure`. k does not
-occur in it. In closed form: `bounds.parity_learner_theorem`.
+*Utility.* The failure probability on uniform points is known exactly, over points and coins: `bounds.parity_learner_failure`. It does not
+depend on k. In closed form: `bounds.parity_learner_theorem`.
 
 Its plain twin is `dpjax.verify.plain.parity_learner`.
 """
@@ -39,15 +39,15 @@ class Votes(NamedTuple):
     """The subsamples' votes.
 
     Attributes:
-      counts: at the first subsample that votes for a vector, how many do; 0 at all others.
-      vectors: what each subsample votes for: row c of a vector holds bit c of its k parities, packed.
+      counts: at the first subsample that votes for a vector, the number of votes for it; 0 at all others.
+      vectors: the vector that each subsample votes for; row c of a vector holds bit c of its k parities, packed.
     """
 
     counts: Int[Array, "m"]
     vectors: UInt32[Array, "m d words"]
 
     def leader(self) -> tuple[Int[Array, ""], Float[Array, ""]]:
-        """(place of the leading vector, gap to the next); a vector that nobody votes for has count 0."""
+        """(place of the leading vector, gap to the next); a vector without votes has count 0."""
         best, gap = stability.leader(jnp.append(self.counts, 0))
         return best.index, gap
 
@@ -58,7 +58,7 @@ class ParityLearner(ManyParitiesLearner):
 
     Attributes:
       epsilon, delta: privacy of A_dist, which is that of the learner.
-      bits: d. k: number of concepts. size: s, examples a subsample. calibration: constants of A_dist (all static).
+      bits: d. k: number of concepts. size: s, examples per subsample. calibration: constants of A_dist (all static).
     """
 
     epsilon: Float[Any, ""]
@@ -69,7 +69,7 @@ class ParityLearner(ManyParitiesLearner):
     calibration: str = static()
 
     def prepare(self, sample: MultiSample) -> Leading:
-        """Both stages up to A_dist's coin."""
+        """Both stages, up to A_dist's coin."""
         votes = self.votes(sample)
         best, gap = votes.leader()
         log_p, log_q = stability.log_keep(gap, epsilon=self.epsilon, delta=self.delta, calibration=self.calibration)
@@ -99,7 +99,7 @@ class ParityLearner(ManyParitiesLearner):
             determined = (solved.rank == self.bits) & solved.consistent
             return vectors.at[t].set(solved.unknowns), usable.at[t].set(determined)
 
-        # One after the other: a subsample stays in cache, and those past n cost nothing.
+        # Subsamples are processed one after the other: each stays in cache, and those past n cost nothing.
         start = (jnp.zeros((places, self.bits, y.shape[1]), jnp.uint32), jnp.zeros((places,), bool))
         count = jnp.clip(sample.n_valid // self.size, 0, places)
         vectors, usable = lax.fori_loop(0, count, vote, start)
@@ -109,7 +109,7 @@ class ParityLearner(ManyParitiesLearner):
         return self._test().sound()
 
     def guarantee(self) -> Guarantee:
-        """That of A_dist: (epsilon, delta) for "proved"; "printed" keeps (2 epsilon, exp(2 epsilon) delta / 2)."""
+        """The guarantee of A_dist: (epsilon, delta) for "proved", (2 epsilon, exp(2 epsilon) delta / 2) for "printed"."""
         return self._test().guarantee()
 
     def claimed_guarantee(self) -> Guarantee:
@@ -134,7 +134,7 @@ class ParityLearner(ManyParitiesLearner):
 
 
 def _count_equal(vectors: UInt32[Array, "m d words"], usable: Bool[Array, "m"]) -> Int[Array, "m"]:
-    """How many usable vectors equal each one that is the first of its kind, 0 elsewhere; as many passes as there are kinds."""
+    """At the first of equal usable vectors, how many there are, 0 elsewhere; it takes as many passes as there are different vectors."""
 
     def count(state: tuple[Array, Array]) -> tuple[Array, Array]:
         left, counts = state
@@ -163,8 +163,8 @@ def parity_learner(
       k: number of concepts, >= 1.
       epsilon: privacy, > 0.
       delta: privacy, in (0, 1), at most 1/2 for "proved".
-      beta: failure probability at which `size` is to be best; no part of the privacy.
-      size: s, examples a subsample, >= bits; default the best for epsilon, delta and beta.
+      beta: failure probability for which `size` is optimised; privacy does not depend on it.
+      size: s, examples per subsample, >= bits; by default the best for epsilon, delta and beta.
       calibration: constants of A_dist; "printed" is the paper's, which does not keep its claim.
 
     Formal guarantees: (epsilon, delta) under REPLACE_ONE ("proved"), for arbitrary points and labels; n is public. Not promised:

@@ -6,8 +6,8 @@
 | `histogram_learner` | a stability histogram of the labelled points | (epsilon, delta) | the same, with a smaller constant |
 | `sparse_histogram_learner` | a histogram of all labelled points | (epsilon, 0) | (d + k + ln(1/(alpha beta))) / (alpha epsilon) |
 
-Neighbours: one example with all its k labels is replaced by any other, labels arbitrary; the number of examples is public. k enters
-as packed words that are compared, and into n under pure privacy only.
+Neighbouring samples differ by the replacement of one example with all its k labels by any other, whatever its labels; the number of
+examples is public. In running time k costs no more than the comparison of packed words, and n depends on k under pure privacy only.
 
     >>> import jax
     >>> from dpjax.concepts import points as concept

@@ -1,7 +1,7 @@
 """What learners of k points share: heavy items of the sample, which of them each hypothesis names, and the law of that.
 
-An item is what may be heavy: a point with the most frequent vector of its labels, or a labelled point. Noisy counts decide which items
-are heavy, independently; hypothesis h_j is then the first heavy item whose vector has a one at j, or all-zero.
+An item, which may be heavy or not, is a point with its most frequent vector of labels, or a labelled point. Noisy counts decide
+independently which items are heavy; hypothesis h_j is then the point of the first heavy item whose vector has a one at j, or all-zero.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -28,7 +28,7 @@ _FAR = np.int32(2**30)  # above any count
 
 
 class Items(NamedTuple):
-    """What may be heavy, in a fixed order of the domain: points with the most frequent vector of each, or labelled points.
+    """The items, in a fixed order of the domain: points with the most frequent vector of each, or labelled points.
 
     Attributes:
       points: increasing. vectors: k labels each, packed.
@@ -55,7 +55,7 @@ def labelled_points(fine: groups.Groups, limbs: int) -> Items:
 
 
 def distinct_points(fine: groups.Groups, limbs: int) -> Items:
-    """The distinct x, each with its most frequent vector (the least on ties) and how often it and the next one occur."""
+    """The distinct x, each with its most frequent vector (the least on ties), and how often that vector and the next one occur."""
     coarse = groups.coarser(fine, limbs)
     parent, m = coarse.member, fine.counts.shape[0]
     index, nothing = jnp.arange(m, dtype=jnp.int32), jnp.zeros((m,), jnp.int32)
@@ -69,7 +69,7 @@ def distinct_points(fine: groups.Groups, limbs: int) -> Items:
 
 
 def gap(first: Int[Array, "m"], second: Int[Array, "m"], heavy: Bool[Array, "m"]) -> Float[Array, ""]:
-    """Q1 - Q2 over the vectors of heavy points (see the module); +inf when none is heavy: then there is one candidate."""
+    """Q1 - Q2 over the vectors of heavy points (see `point_learner`); +inf when none is heavy: then there is only one candidate."""
     a, b = jnp.where(heavy, first, _FAR), jnp.where(heavy, second, -_FAR)
     lowest = jnp.argmin(a).astype(jnp.int32)
     best = a[lowest]
@@ -91,7 +91,7 @@ def first(vectors: UInt32[Array, "m words"], heavy: Bool[Array, "m"], k: int) ->
     vectors = jnp.where(heavy[:, None], vectors, np.uint32(0))
     taken = lax.associative_scan(jnp.bitwise_or, vectors)
     new = vectors & ~jnp.concatenate([jnp.zeros_like(taken[:1]), taken[:-1]])
-    # Each label is new at one item at most, whose index is put together bit by bit, for all labels of a word at once.
+    # Each label is new at one item at most, whose index is assembled bit by bit, for all labels of a word at once.
     m = vectors.shape[0]
     index = jnp.arange(m, dtype=jnp.int32)[:, None]
     digits = [_any(jnp.where((index >> b) & 1 == 1, new, np.uint32(0))) for b in range((m - 1).bit_length())]
@@ -105,7 +105,7 @@ def _any(words: UInt32[Array, "m words"]) -> UInt32[Array, "words"]:
 
 
 class View(NamedTuple):
-    """What a run and a law look at: the items, and the sample they were found in."""
+    """What a run and a law use: the items, and the sample in which they were found."""
 
     items: Items
     sample: MultiSample
@@ -114,8 +114,9 @@ class View(NamedTuple):
 class ManyPointsLearner(KLearner):
     """A learner of k points from a `MultiSample`: the output is a `Point` of k concepts.
 
-    Its law is a sum over all sets of heavy items, so only for samples in which at most `MOST` items can be heavy; else NaN. An event is
-    one event for each concept: intervals (low, high) with k rows, or the `PointSet` with k rows that `distribution.within(alpha)` is.
+    Its law is a sum over all sets of heavy items, so it is available only for samples in which at most `MOST` items can be heavy, and
+    otherwise NaN. An event consists of one event for each concept: intervals (low, high) with k rows, or a `PointSet` with k rows, as
+    `distribution.within(alpha)` gives it.
 
     Attributes:
       counts: the noisy counts of items.
@@ -131,11 +132,11 @@ class ManyPointsLearner(KLearner):
     # What a learner defines -----------------------------------------------------------------------------------
 
     def items(self, fine: groups.Groups) -> Items:
-        """What may be heavy, from the distinct labelled points."""
+        """The items, made from the distinct labelled points."""
         raise NotImplementedError
 
     def log_keep(self, items: Items, heavy: Bool[Array, "m"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """(ln P[released], ln P[⊥]) given which items are heavy: always released, as a rule."""
+        """(ln P[released], ln P[⊥]) given which items are heavy: by default, always released."""
         return jnp.zeros((), float), jnp.full((), -jnp.inf, float)
 
     def log_released(self, counts: Int[Array, "m"]) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
@@ -165,7 +166,7 @@ class ManyPointsLearner(KLearner):
         return jnp.where(there, log_p, -jnp.inf), jnp.where(there, log_q, 0.0)
 
     def law(self, view: View, good: Bool[Array, "more k"]) -> Float[Array, "2"]:
-        """The sum over all sets of heavy items; `good` says whether h_j may be c_x for every likely item's x, and last all-zero."""
+        """The sum over all sets of heavy items; `good` says whether h_j may be c_x, for the x of every likely item, and last all-zero."""
         items = self._likely(view.items)
         count = items.counts.shape[0]
         at_risk = jnp.sum(self.log_heavy(view.items)[0] > -jnp.inf, dtype=jnp.int32)
@@ -182,7 +183,7 @@ class ManyPointsLearner(KLearner):
         return jnp.where(at_risk <= count, total, jnp.nan)
 
     def _likely(self, items: Items) -> Items:
-        """The `MOST` items that occur most, in the order that `first` goes by."""
+        """The `MOST` most frequent items, in the order that `first` uses."""
         chosen = jnp.sort(lax.top_k(items.counts, min(self.MOST, items.counts.shape[0]))[1])
         return Items(*(part[chosen] for part in items))
 
@@ -215,7 +216,7 @@ class ManyPointsLearner(KLearner):
         return PointSet(points=points, where=nowhere, good=nowhere, others=yes, zero=yes)
 
     def listed(self) -> int:
-        """All vectors of k hypotheses, the last one running fastest; each a point or, last, all-zero."""
+        """The number of vectors of k hypotheses, listed with the last hypothesis running fastest; each is a point or, last, all-zero."""
         single = few_points(self.bits) + 1
         if single**self.k > 1 << LARGEST_PMF:
             raise ValueError(f"k must leave at most 2^{LARGEST_PMF} outputs for a list, got {single}^{self.k}")
@@ -236,7 +237,7 @@ class ManyPointsLearner(KLearner):
         """The k labels of points.
 
         Raises:
-          TypeError, ValueError: no `Point`; points that are no wide integers.
+          TypeError, ValueError: a hypothesis that is not a `Point` of k concepts; points that are not wide integers.
         """
         self._check_output(hypothesis)
         return hypothesis.predict(wide_rows("x", x))
@@ -251,7 +252,7 @@ class ManyPointsLearner(KLearner):
 
 
 class OfItems(ManyPointsLearner):
-    """A learner of k points by `NoisyCounts` of what occurs.
+    """A learner of k points by `NoisyCounts` of the items that occur.
 
     Attributes:
       counts: the noisy counts of items.
@@ -279,7 +280,7 @@ class OfItems(ManyPointsLearner):
 
 
 def _holds(event: Interval | PointSet, points: UInt32[Array, "m limbs"]) -> Bool[Array, "more"]:
-    """Whether each point, and last all-zero, is in one event; no interval holds that."""
+    """Whether each point, and last all-zero, is in one event; no interval holds all-zero."""
     return jnp.append(event.holds(points), event.zero if isinstance(event, PointSet) else False)
 
 

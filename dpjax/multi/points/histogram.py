@@ -1,9 +1,9 @@
 """A stability histogram of the labelled points: Algorithm 5's task in one stage.
 
-The counts of pairs (x, v) are a histogram over X x {0,1}^k, on which `sanitizers.points.histogram` is (epsilon, delta). Nothing is ever
-⊥. h_j is the x of the first released pair with v_j = 1. On consistent labels a pair is as frequent as its point. One stage with the whole
-budget asks for less than two with half of it each: 536 examples instead of 1784 at epsilon = 1, delta = 1e-6, alpha = beta = 0.1
-(`bounds.labelled_histogram`, `bounds.point_learner_exact`).
+The counts of pairs (x, v) are a histogram over X x {0,1}^k, on which `sanitizers.points.histogram` is (epsilon, delta)-private. The output
+is never ⊥. h_j is the x of the first released pair with v_j = 1. On consistent labels a pair is as frequent as its point. One stage with
+the whole budget needs fewer examples than two stages with half of it each: 536 instead of 1784 at epsilon = 1, delta = 1e-6,
+alpha = beta = 0.1 (`bounds.labelled_histogram`, `bounds.point_learner_exact`).
 
 Its plain twin is `dpjax.verify.plain.point_learner.histogram_law`.
 """
@@ -33,7 +33,7 @@ class HistogramLearner(OfItems):
 
     @property
     def heavy(self) -> Any:  # type: ignore[override]
-        """Whatever is released is heavy."""
+        """The least count that is released: every released item is heavy."""
         return self.counts.high
 
     def items(self, fine: groups.Groups) -> Items:
@@ -51,8 +51,8 @@ class HistogramLearner(OfItems):
 def histogram_learner(*, bits: int, k: int, epsilon: Any, delta: Any) -> HistogramLearner:
     """A stability histogram of the labelled points (see the module): Algorithm 5's task in one stage.
 
-    Formal guarantees: (epsilon, delta) under REPLACE_ONE, labels arbitrary, tight. Not promised: floating-point side channels; a
-    cryptographic generator.
+    Formal guarantees: (epsilon, delta) under REPLACE_ONE, labels arbitrary, tight. Not promised: protection from floating-point side
+    channels; a cryptographic generator.
 
     Args:
       bits: d. k: number of concepts.

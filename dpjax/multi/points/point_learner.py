@@ -1,16 +1,16 @@
 """PointLearner (MULTI Algorithm 5): k points at once, PAC.
 
 1. Release noisy counts of the points by Algorithm 2 (`dpjax.sanitizers.points`) with (epsilon/2, delta/2); G, the heavy points, are those
-whose noisy count is at least `heavy`. 2. A vector v_x of k labels for every x in G, V = (v_x), has the score
+whose noisy count is at least `heavy`. 2. A choice V = (v_x) of one vector v_x of k labels for every x in G has the score
 Q(S, V) = min_x #{(x, v_x) in S}, of sensitivity 1; A_dist keeps the best V with (epsilon/2, delta/2), or the answer is ⊥. 3. h_j is the
 least x in G with v_x,j = 1, or all-zero if there is none: post-processing of (G, V) ("let x be s.t." in the paper; only agnostic data
 leave a choice).
 
-*The gap, exactly.* With a_x, b_x the largest and the second count of a vector at x, the best V has Q1 = min_x a_x. Any other V differs
-somewhere, and best only at one x, where it takes the runner-up: Q2 = max_x min(b_x, min over y != x of a_y). All 2^k >= 2 vectors are
-candidates, so b_x = 0 where only one was seen. Two scores each move by at most 1: the gap has sensitivity 2. If G is empty there is one
-V, a constant: it is released, and every h_j is all-zero. A_dist is private for each fixed G, on any data (ties go to the least vector);
-G itself is an outcome of step 1, so basic composition is what is needed. With printed constants of A_dist the total is
+*The gap, exactly.* With a_x, b_x the largest and the second largest count of a vector at x, the best V has Q1 = min_x a_x. Any other V
+differs somewhere; the best of them differ at one x only, where they take the runner-up: Q2 = max_x min(b_x, min over y != x of a_y). All
+2^k >= 2 vectors are candidates, so b_x = 0 where only one was seen. Two scores each move by at most 1: the gap has sensitivity 2. If G is
+empty there is only one V, a constant: it is released, and every h_j is all-zero. A_dist is private for each fixed G, on any data (ties go
+to the least vector); G itself is an outcome of step 1, so basic composition applies. With printed constants of A_dist the total is
 (3 epsilon/2, delta/2 + exp(epsilon) delta/4).
 
 *printed.* Algorithm 2 at alpha/60 (low = alpha n/240, high = alpha n/120), whose answers make a database accurate to alpha/30; heavy =
@@ -19,10 +19,10 @@ Theorem 40 with its constants is `bounds.point_learner_exact`.
 
 *proved.* The sanitizer need not be accurate, and n need not be known. Let g be the gap at which A_dist fails with probability beta/4,
 rounded up, and take low = g - 1, high = heavy = low + 1 + (4/epsilon) ln(1/delta) (`sanitizers.points.histogram` at (epsilon/2, delta/2)).
-Every heavy point occurs g times, surely; if labels are consistent so does its vector and no other, hence the gap is >= g. A point of
-count at least r = high + (4/epsilon) ln(2/(alpha beta)) is heavy but for alpha beta/4. So all points of mass > alpha (fewer than
-1/alpha) are heavy, and all h_j good, except with probability beta/4 + beta/4 + P[Bin(n, alpha) < r]/alpha, and n is the least that
-makes the last term beta/2. A point that is not heavy errs on its own mass, at most alpha.
+Every heavy point surely occurs at least g times; if labels are consistent, so does its one vector and no other, hence the gap is >= g. A
+point of count at least r = high + (4/epsilon) ln(2/(alpha beta)) is heavy except with probability alpha beta/4. So all points of
+mass > alpha (fewer than 1/alpha) are heavy, and all h_j good, except with probability beta/4 + beta/4 + P[Bin(n, alpha) < r]/alpha, and n
+is the least that makes the last term at most beta/2. A point that is not heavy costs an error of its own mass, at most alpha.
 
 Its plain twin is `dpjax.verify.plain.point_learner.point_learner_law`.
 """
@@ -49,8 +49,8 @@ CALIBRATIONS = ("printed", "proved")
 class PointLearner(OfItems):
     """MULTI Algorithm 5; see the module.
 
-    `counts` holds the budget of step 1. A_dist has (epsilon/2, delta/2), or that of `test`, which makes a split of one's own: then
-    `guarantee` adds up the two, whatever epsilon and delta say.
+    `counts` holds the budget of step 1. A_dist has the budget (epsilon/2, delta/2), or that of `test` if it is given, for a custom split:
+    then `guarantee` adds up the budgets of `counts` and `test`, whatever epsilon and delta are.
     """
 
     bits: Int[Array, ""]
@@ -82,7 +82,7 @@ class PointLearner(OfItems):
         return super().sound() & (jnp.asarray(self.delta, float) > 0)
 
     def guarantee(self) -> Guarantee:
-        """What is proved for the constants in use, by basic composition; none if n is too small for it."""
+        """What is proved for the constants in use, by basic composition; no guarantee if n is too small for it."""
         return basic([self.counts.guarantee(), self.choice().guarantee()])
 
     def claimed_guarantee(self) -> Guarantee:
@@ -93,8 +93,8 @@ class PointLearner(OfItems):
         """Theorem 40 with its constants, the same for every k; see `bounds.point_learner_exact`.
 
         Raises:
-          ValueError: an alpha below the printed learner's own, or a beta below the proved one's; a split of one's own, for which nothing
-            is proved of n.
+          ValueError: an alpha below the printed learner's own, or a beta below the proved one's; a custom split, for which nothing is
+            proved about n.
         """
         if self.test is not None:
             raise ValueError(
@@ -126,8 +126,8 @@ def point_learner(
 ) -> PointLearner:
     """PointLearner (MULTI Algorithm 5).
 
-    Formal guarantees: "proved" (epsilon, delta) for every n, "printed" (3 epsilon/2, delta/2 + exp(epsilon) delta/4), under
-    REPLACE_ONE, labels arbitrary. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: "proved" (epsilon, delta) for every n, "printed" (3 epsilon/2, delta/2 + exp(epsilon) delta/4), under REPLACE_ONE,
+    labels arbitrary. Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: d. k: number of concepts.
@@ -136,10 +136,10 @@ def point_learner(
       beta: failure probability, in (0, 1), which sets the proved threshold `low` (printed ones do not depend on it).
       n: number of examples, public; needed by "printed" only, whose privacy depends on it.
       calibration: "proved" or "printed".
-      allow_unproved: simulate "printed" below the n that its privacy needs; `guarantee()` is then none.
+      allow_unproved: whether to simulate "printed" below the n that its privacy needs; `guarantee()` is then none.
 
     Raises:
-      TypeError, ValueError: an argument out of range, no n or one too small for "printed".
+      TypeError, ValueError: an argument out of range; for "printed", no n or one that is too small.
     """
     k = arguments.size("k", k)
     arguments.choice("calibration", calibration, CALIBRATIONS)
@@ -175,7 +175,7 @@ def point_learner(
 
 
 def _least_count(beta: Any, epsilon: Any, delta: Any) -> Any:
-    """`bounds.point_learner_least_count`, of traced numbers too."""
+    """`bounds.point_learner_least_count`, for traced numbers, too."""
     if any(map(arguments.is_traced, (beta, epsilon, delta))):
         return jnp.ceil(bounds.stability_gap(beta / 4, epsilon / 2, delta / 2, xp=jnp))
     return bounds.point_learner_least_count(float(beta), float(epsilon), float(delta))

@@ -1,17 +1,18 @@
-"""A histogram of the whole domain of labelled points: k points under pure privacy, at the price of d + k, where a direct sum pays for k d.
+"""A histogram of the whole domain of labelled points: k points under pure privacy, at a cost of d + k, where a direct sum pays k d.
 
 A labelled point (x, v) is one of 2^(d+k), on which `sanitizers.points.sparse_histogram` is epsilon-private under REPLACE_ONE. h_j is the x
 of the first released pair with v_j = 1, all-zero if there is none: post-processing.
 
-*Why it learns.* On consistent labels a pair is as frequent as its point. If no stranger is released, a pair that does not occur, and every
-point of mass above alpha is, all k errors are at most alpha: a point that is not released errs on its own mass. The first fails with the
-expected number of strangers at most, the second with P[Bin(n, alpha) + noise < threshold] for each of fewer than 1/alpha points:
-`bounds.labelled_sparse_histogram`. The threshold is about (2/epsilon) (d + k) ln 2: the rate of MULTI Lemma 35 for points, in one stage. So
-n is flat in k until k is about d; then it grows like k, as every pure learner's must (MULTI Theorem 52).
+*Why it learns.* On consistent labels a pair is as frequent as its point. Call a pair that does not occur a stranger. If no stranger is
+released and every point of mass above alpha is, all k errors are at most alpha: a point that is not released costs an error of its own
+mass. The first condition fails with probability at most the expected number of strangers, the second with probability
+P[Bin(n, alpha) + noise < threshold] for each of fewer than 1/alpha points: `bounds.labelled_sparse_histogram`. The threshold is about
+(2/epsilon) (d + k) ln 2: the rate of MULTI Lemma 35 for points, in one stage. So n is flat in k until k is about d; then it grows like k,
+as it must for every pure learner (MULTI Theorem 52).
 
-*Its law* is exact on domains of up to eight labelled points. On others runs with strangers count as being in no event. At the usual
-threshold there are some with probability 2^-30, and a probability of success may be too small by that. Where it is above 2^-24, which
-single precision would not show either, the law is NaN. Of such a domain there is no list of all outcomes.
+*Its law* is exact on domains of up to eight labelled points. On others, runs with strangers count as being in no event. At the usual
+threshold there are strangers with probability 2^-30, and a probability of success may be too small by that. Single precision would not show
+up to 2^-24 either; where there are strangers with a higher probability, the law is NaN. Such a domain has no list of all outcomes.
 
 The plain twin is `dpjax.verify.plain.point_learner.sparse_histogram_law`.
 """
@@ -34,9 +35,9 @@ from dpjax.multi.points.base import Items, ManyPointsLearner, View, labelled_poi
 from dpjax.sanitizers import base
 from dpjax.sanitizers.points.sparse_histogram import SparseHistogram, of_domain
 
-FEW = 3  # bits of a domain of labelled points all of which a law goes through
-RARE = 2.0**-30  # strangers that are expected at the usual threshold
-UNSEEN = 2.0**-24  # so many a law in single precision would not show
+FEW = 3  # the most bits of a domain of labelled points that a law enumerates
+RARE = 2.0**-30  # the expected number of strangers at the usual threshold
+UNSEEN = 2.0**-24  # an expected number of strangers that a law in single precision would not show
 
 
 @frozen
@@ -116,9 +117,10 @@ def sparse_histogram_learner(*, bits: int, k: int, epsilon: Any, threshold: Any 
     Args:
       bits: d. k: number of concepts.
       epsilon: at least 2^-24, finite.
-      threshold: the least noisy count that is released, a whole number >= 1; as a rule the least at which 2^-30 pairs that do not occur are
-        expected to pass. `bounds.labelled_sparse_histogram` says what others are good for; where more than 2^-24 are expected (as `choose`
-        has it) the law is NaN. Where it is traced, there is room for an expected number of 1/2: at lower ones the status is BAD_PARAMETER.
+      threshold: the least noisy count that is released, an integer >= 1; by default the least at which at most 2^-30 pairs that do not
+        occur are expected to pass. `bounds.labelled_sparse_histogram` says what other thresholds are good for; where more than 2^-24 such
+        pairs are expected (as `choose` allows) the law is NaN. A traced threshold has room for an expected number of 1/2: at lower
+        thresholds the status is BAD_PARAMETER.
 
     Raises:
       TypeError, ValueError: an argument out of range.
@@ -135,6 +137,6 @@ def sparse_histogram_learner(*, bits: int, k: int, epsilon: Any, threshold: Any 
     one = base.domain(bits, 1)
     domain = {**one, "bits": np.int32(one["bits"] + arguments.size("k", k))}
     few = int(domain["bits"]) <= FEW
-    expected = 2**FEW if few else 1  # of few points there is room for all, whatever epsilon is
+    expected = 2**FEW if few else 1  # if there are few points, there is room for all, whatever epsilon is
     counts = of_domain(domain, epsilon=epsilon, threshold=threshold, spurious=RARE, expected=expected)
     return SparseHistogramLearner(bits=one["bits"], counts=counts, limbs=one["limbs"], k=k, all_points=few)

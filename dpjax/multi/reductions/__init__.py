@@ -1,4 +1,4 @@
-"""Algorithms made of others: from PAC to empirical learners, and between sanitizers and learners.
+"""Algorithms built from other algorithms: from PAC to empirical learners, and between sanitizers and learners.
 
 | factory | takes | makes | paper |
 |---|---|---|---|
@@ -7,7 +7,7 @@
 | `label_class` | a sanitizer for C, of points | one for C^label, of labelled points | BNS Figure 12, Lemma 5.4 |
 | `learn_by_sanitizing` | a sanitizer for C^label | a proper private learner of C | BNS Lemma 5.3, Theorem 5.5 |
 
-Theorem 5.5 from end to end: a sanitizer of points becomes a learner.
+Theorem 5.5 from end to end, in which a sanitizer of points becomes a learner:
 
     >>> import jax
     >>> from dpjax.concepts import dichotomies

@@ -2,17 +2,17 @@
 
 1. Split the database into q blocks of m rows, in the order in which they come.
 2. Sanitize every block on its own.
-3. Put the q databases together, each with the same weight.
+3. Merge the q databases, each with the same weight.
 
-**Privacy.** A row that is replaced is in one block, whatever the coins are, and the blocks' coins are independent: what the sanitizer
-promises under REPLACE_ONE holds for all of them together. (Rows keep their places. A row that is added or removed would shift all behind
-it, so nothing is promised under ADD_OR_REMOVE_ONE.)
+**Privacy.** A replaced row is in one block, whatever the coins are, and the blocks' coins are independent: what the sanitizer promises
+under REPLACE_ONE holds for all blocks together. (Rows keep their places. An added or removed row would shift all rows behind it, so
+nothing is promised under ADD_OR_REMOVE_ONE.)
 
-**Accuracy.** Q_f of the whole is the mean of the blocks'. If no more than 2 b q blocks fail to be within a, the error is at most
-(1 - 2b) a + 2b <= a + 2b, and more fail with probability at most exp(-q KL(2b || b)), b the probability of one. The lemma says 2 alpha +
-2 beta for alpha and beta: it first brings all databases to one size (Theorem 2.21), which doubles alpha, so that blocks count alike. With
-weights they do without. It asks for q >= (18/beta) ln(1/beta), as if that size cost probability, too; `bounds.sanitizer_blocks` has
-both numbers.
+**Accuracy.** Q_f of the whole is the mean of Q_f over the blocks. Let b be the probability that a block fails to be within a. If no more
+than 2 b q blocks fail, the error is at most (1 - 2b) a + 2b <= a + 2b, and more fail with probability at most exp(-q KL(2b || b)). The
+lemma says 2 alpha + 2 beta for alpha and beta: it first brings all databases to one size (Theorem 2.21), which doubles alpha, so that
+all blocks count equally. With weights this is not needed. The lemma asks for q >= (18/beta) ln(1/beta), as if the common size cost
+probability, too; `bounds.sanitizer_blocks` has both numbers.
 
     >>> from dpjax.multi import reductions
     >>> from dpjax.sanitizers import dense
@@ -45,10 +45,10 @@ MOST_TRANSCRIPTS = 2**24  # that `pmf` lists
 
 @frozen
 class BlockSanitizer(Algorithm):
-    """A sanitizer on blocks of rows; see the module, and `block_sanitizer`, which makes it.
+    """A sanitizer on blocks of rows; see the module, and `block_sanitizer`, which builds it.
 
     Attributes:
-      sanitizer: of `block` rows.
+      sanitizer: the sanitizer of `block` rows.
       block: m (static).
     """
 
@@ -58,7 +58,7 @@ class BlockSanitizer(Algorithm):
 
     @property
     def bits(self) -> Any:
-        """Of the domain."""
+        """d, the bits of a point of the domain."""
         return self.sanitizer.bits
 
     def fit(self, data: Any) -> Points:
@@ -77,7 +77,7 @@ class BlockSanitizer(Algorithm):
         return points.in_domain(self.bits) & (points.n_valid > 0) & (points.n_valid % self.block == 0)
 
     def prepare(self, points: Points) -> tuple[Points, Bool[Array, "q"]]:
-        """(As many blocks as there is room for, which of them there are)."""
+        """(as many blocks as there is room for, which of them hold rows)."""
         q = -(-points.rows // self.block)
         x = jnp.pad(points.x, ((0, q * self.block - points.rows), (0, 0))).reshape(q, self.block, -1)
         used = jnp.arange(q, dtype=jnp.int32) * self.block < points.n_valid
@@ -97,7 +97,7 @@ class BlockSanitizer(Algorithm):
     def pmf(self, points: Points) -> Float[Array, "transcripts"]:
         """The law of what all blocks release, in their order, of which the output is a function: for the exact verifier.
 
-        A block that there is only room for has one outcome, the first.
+        A block without rows has one outcome, the first.
         """
         self.fit(points)
         blocks = -(-points.rows // self.block)
@@ -114,7 +114,7 @@ class BlockSanitizer(Algorithm):
         return self.sanitizer.guarantee().under(REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """q m: each block within alpha/2, but for alpha/4.
+        """q m rows, where each block is within alpha/2 except with probability alpha/4.
 
         Raises:
           ValueError: alpha or beta outside (0, 1), or m rows are too few for that.
@@ -144,10 +144,10 @@ def block_sanitizer(sanitizer: Any, *, block: int) -> BlockSanitizer:
     Formal guarantees: those of the sanitizer, under REPLACE_ONE; rows are in a public order.
 
     Args:
-      sanitizer: releases a database (`Weighted`) of `block` rows; one that was told its n must have been told `block`.
+      sanitizer: releases a database (`Weighted`) of `block` rows; if it was built for a fixed n, that n must be `block`.
       block: m, rows of a block.
 
     Raises:
-      TypeError, ValueError: an argument that is none.
+      TypeError, ValueError: not a sanitizer, or block < 1.
     """
     return BlockSanitizer(sanitizer=check_sanitizer(sanitizer), block=arguments.size("block", block))

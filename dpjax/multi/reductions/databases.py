@@ -1,4 +1,4 @@
-"""Sanitized databases put together, and databases of labelled points.
+"""Mixtures of sanitized databases, and databases of labelled points.
 
 BNS §5 writes x o y for the point x with the label y, a point of X_(d+1); here it is the number 2 x + y. For a concept c over X_d,
 c^label(x o y) = 1 iff c(x) != y, so that Q_(c^label) of a labelled database is the error of c on it.
@@ -18,19 +18,19 @@ from dpjax.domains import groups, wide
 
 
 def check_sanitizer(sanitizer: Any) -> Any:
-    """Something that can be called, and says what it promises and for which domain; TypeError for the rest."""
+    """The sanitizer, if it is callable and states its guarantee and its domain; TypeError otherwise."""
     if not (callable(sanitizer) and hasattr(sanitizer, "guarantee") and hasattr(sanitizer, "bits")):
         raise TypeError(f"sanitizer must be one of dpjax.sanitizers that releases a database, got {sanitizer!r}")
     return sanitizer
 
 
 def database_of(outcome: Outcome) -> Weighted:
-    """What a sanitizer released; TypeError if that is no database."""
+    """What a sanitizer released; TypeError if that is not a database."""
     return arguments.instance("the sanitizer's release", outcome.hypothesis, Weighted)
 
 
 def mixture(x: UInt32[Array, "q slots limbs"], weights: Any, totals: Float[Array, "q"]) -> Weighted:
-    """q databases as one, in which each has this total weight."""
+    """q databases as one, in which each has its total weight from `totals`."""
     weights = weights.astype(float)
     shares = weights / jnp.maximum(jnp.sum(weights, axis=1, keepdims=True), 1e-30)
     each = (totals[:, None] * shares).ravel()
@@ -39,17 +39,17 @@ def mixture(x: UInt32[Array, "q slots limbs"], weights: Any, totals: Float[Array
 
 
 def labelled(x: UInt32[Array, "n limbs"], y: Int[Array, "n"], limbs: int) -> UInt32[Array, "n more"]:
-    """x o y, with so many limbs."""
+    """x o y, with `limbs` limbs."""
     x = wide.resize(x, limbs)
     return wide.add(wide.add(x, x), wide.from_uint32(y.astype(jnp.uint32), limbs))
 
 
 class ByPoint(NamedTuple):
-    """A labelled database, brought together by points.
+    """A labelled database, grouped by points.
 
     Attributes:
       points: distinct, increasing; valid: which of them count.
-      ones, zeros: what the point weighs with either label.
+      ones, zeros: the weight of each point with either label.
     """
 
     points: UInt32[Array, "slots limbs"]
@@ -66,7 +66,7 @@ class ByPoint(NamedTuple):
         return cls(points=found.rows, valid=found.valid, ones=ones, zeros=zeros)
 
     def choices(self, concepts: Any) -> tuple[Any, Bool[Array, "h"], Float[Array, "h"]]:
-        """(One concept for every dichotomy of the points, which of them count, the weight that each labels right)."""
+        """(one concept for every dichotomy of the points, which of them count, the weight that each labels right)."""
         where = jnp.concatenate([jnp.ones(1, bool), self.valid])
         return concepts.each(self.points), where, concepts.right(self.ones, self.zeros)
 
@@ -80,7 +80,7 @@ def label_error(concepts: Any, database: Weighted, sample: Sample) -> Float[Arra
       sample: at least one example.
 
     Raises:
-      TypeError: something else.
+      TypeError: an argument of another kind.
 
     >>> import numpy as np
     >>> from dpjax.concepts import dichotomies
@@ -98,7 +98,7 @@ def label_error(concepts: Any, database: Weighted, sample: Sample) -> Float[Arra
     mine = database.weights.astype(float)
     shares = mine / jnp.maximum(jnp.sum(mine), 1e-30), sample.valid.astype(float) / sample.n_valid.astype(float)
     _, where, right = ByPoint.of(x, jnp.concatenate([shares[0], -shares[1]])).choices(concepts)
-    # What is labelled wrong is all the rest, which both have equally much of, unless the database is empty.
+    # The weight labelled wrong is the total less that labelled right; both totals are equal, unless the database is empty.
     wrong = jnp.sum(shares[0]) - jnp.sum(shares[1]) - right
     return jnp.max(jnp.where(where, jnp.abs(wrong), 0.0))
 

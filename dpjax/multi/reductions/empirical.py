@@ -3,8 +3,8 @@
 - A private empirical k-learner run on enough examples is a PAC k-learner: the same algorithm; `bounds.empirical_to_pac` (Theorem 12)
   counts the examples.
 - A private PAC k-learner for n examples becomes a private empirical one for m = 9 n (Theorem 28): `empirical` draws n of the m rows with
-  replacement and learns. On the uniform distribution over the m rows population error is empirical error, so accuracy is kept exactly;
-  `accounting.with_replacement` (Lemma 29) says what privacy does: it improves.
+  replacement and learns. Under the uniform distribution over the m rows, population error is empirical error, so accuracy is preserved
+  exactly; privacy improves, by `accounting.with_replacement` (Lemma 29).
 
     >>> import jax
     >>> from dpjax import MultiSample
@@ -37,7 +37,7 @@ from dpjax.data.outcome import Status
 from dpjax.data.sample import bucket
 from dpjax.multi.base import KLearner
 
-MOST_DRAWS = 2**20  # that `pmf` takes the mean over
+MOST_DRAWS = 2**20  # the most draws over which `pmf` averages
 
 
 @frozen
@@ -46,10 +46,10 @@ class Empirical(KLearner):
 
     Attributes:
       learner: the PAC k-learner.
-      n: rows drawn.
+      n: number of rows drawn.
       rows: m, the least number of rows to draw from.
-      capacity: rows of the drawn sample, a bucket (static).
-      calibration: of Lemma 29 (static).
+      capacity: rows of the drawn sample with its padding, a bucket (static).
+      calibration: constants of Lemma 29 (static).
     """
 
     learner: Any
@@ -60,7 +60,7 @@ class Empirical(KLearner):
 
     @property
     def bits(self) -> Any:
-        """Of the domain."""
+        """d, the bits of a point of the domain."""
         return self.learner.bits
 
     @property
@@ -75,7 +75,7 @@ class Empirical(KLearner):
         return outcome.hypothesis, outcome.status == Status.OK, outcome.info
 
     def _at(self, rows: Int[Array, "drawn"], sample: MultiSample) -> MultiSample:
-        """The first n of these rows."""
+        """The sample of the first n of these rows."""
         n = jnp.asarray(self.n, jnp.int32)
         return MultiSample(x=sample.x[rows], y=sample.y[rows], n_valid=n, k=sample.k)
 
@@ -100,11 +100,13 @@ class Empirical(KLearner):
         return with_replacement(promised, drawn=int(self.n), rows=int(self.rows), calibration=self.calibration)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """m: the empirical error is at most alpha but for beta, if n examples are enough for the PAC learner, whatever their distribution.
+        """m: the empirical error is at most alpha except with probability beta, if n examples suffice for the PAC learner.
+
+        They must suffice whatever their distribution.
 
         Raises:
-          ValueError: they are not, or the learner's own theorem is about one distribution: learners of parities ask for uniform points,
-          semi-private ones for that of their public points.
+          ValueError: they do not, or the learner's own theorem is about one distribution: learners of parities need uniform points,
+          semi-private learners the distribution of their public points.
         """
         if not getattr(self.learner, "any_distribution", True):
             inner = getattr(self.learner, "learner", None)
@@ -119,7 +121,7 @@ class Empirical(KLearner):
         return int(self.rows)
 
     def fits(self, sample: MultiSample) -> Bool[Array, ""]:
-        """In the domain, and with as many rows as the guarantee counts on."""
+        """Whether the sample is in the domain and has at least as many rows as the guarantee relies on."""
         return super().fits(sample) & (sample.n_valid >= self.rows)
 
     def fit(self, sample: MultiSample) -> MultiSample:
@@ -136,7 +138,7 @@ def draw_rows(key: Array, count: int, rows: Int[Array, ""]) -> Int[Array, "count
     """`count` independent row numbers: 64 random bits modulo rows < 2^31, so uniform to a relative 2^-33.
 
     Raises:
-      TypeError, ValueError: a known number of rows that is no int, or below 1.
+      TypeError, ValueError: a known number of rows that is not an int, or below 1.
     """
     if not arguments.is_traced(rows):
         rows = jnp.asarray(arguments.size("rows", arguments.plain(rows)), jnp.int32)
@@ -154,14 +156,14 @@ def empirical(learner: Any, *, n: int, rows: int, calibration: str = "proved") -
 
     Args:
       learner: a PAC k-learner.
-      n: rows it is given, for instance its `sample_size(alpha=, beta=)`.
-      rows: m >= 2, the least number of rows that samples will have: privacy is better the more there are to draw from.
-      calibration: of Lemma 29, "proved" or "printed".
+      n: number of rows it is given, for instance its `sample_size(alpha=, beta=)`.
+      rows: m >= 2, the least number of rows that samples will have: the more rows there are to draw from, the better the privacy.
+      calibration: constants of Lemma 29, "proved" or "printed".
 
     Formal guarantees: `Empirical.guarantee()`. Accuracy (alpha, beta) of the PAC learner becomes empirical (alpha, beta).
 
     Raises:
-      TypeError: learner is no k-learner. ValueError: n < 1, rows < 2, another calibration.
+      TypeError: learner is not a k-learner. ValueError: n < 1, rows < 2, another calibration.
     """
     if not (callable(learner) and all(hasattr(learner, name) for name in ("fit", "guarantee", "k"))):
         raise TypeError(f"learner must be a k-learner of dpjax.multi, got {type(learner).__name__}")

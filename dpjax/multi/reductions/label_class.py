@@ -1,35 +1,36 @@
-"""Algorithm B (BNS Figure 12, which is missing from the text; Lemma 5.4): a sanitizer for C makes one for C^label.
+"""Algorithm B (BNS Figure 12, which is missing from the text; Lemma 5.4): from a sanitizer for C to one for C^label.
 
 For s = 0, 1, on a sample of t labelled points:
 
 1. S_s = the points with label s.
 2. m_s = |S_s| + Lap(1/epsilon), rounded to the nearest multiple M^_s of M, from 0 to the first that is >= t. (t is public, and
-   |S_s| lies between both, so that this only brings M^_s nearer.)
-3. Cut S_s to M^_s rows at random, or pad it with copies of a fixed point, and shuffle what there is then.
+   |S_s| lies between these two, so the restriction only brings M^_s nearer.)
+3. Cut S_s to M^_s rows at random, or pad it with copies of a fixed point, and then shuffle the rows.
 4. S~_s = a sanitization of these; none if M^_s = 0.
 
-Release S~_s with label s and total weight M^_s, for both s. (BNS release M^_s copies of every element of S~_s, which is that if S~_0 and
-S~_1 have equally many elements; hence Theorem 2.21 once more, and 2 alpha for alpha. Weights do without.)
+Release S~_s with label s and total weight M^_s, for both s. (BNS release M^_s copies of every element of S~_s, which is the same if S~_0
+and S~_1 have equally many elements; hence they use Theorem 2.21 once more, and get 2 alpha for alpha. With weights this is not needed.)
 
 **Privacy.** (2 epsilon + 2 e, 2 d) under REPLACE_ONE for an (e, d)-private sanitizer. Let an example be replaced.
 
 - If its label stays s, no size changes, and S_s changes in one element: with the same coins, one row of step 3 at most. That is (e, d).
-- If its label changes, S_0 loses an element x and S_1 gains one, or the other way about. Given that both M^_s are what they are, which
-  costs epsilon each, compare what step 3 makes of S_s and of S_s without x. If M^_s >= |S_s|, a copy of the fixed point takes the place
-  of x. If M^_s < |S_s|, couple a random part of S_s with the one in which x, if it is there, is replaced by a random one of the elements
-  left over: that is a random part of the rest. So one row differs at most. (M^_s, S~_s) jointly cost (epsilon + e, d), for each s.
+- If its label changes, S_0 loses an element x and S_1 gains one, or the other way round. Condition on the values of both M^_s, which
+  costs epsilon each, and compare what step 3 makes of S_s and of S_s without x. If M^_s >= |S_s|, a copy of the fixed point takes the place
+  of x. If M^_s < |S_s|, couple a random part of S_s with the part in which x, if it is there, is replaced by a random one of the elements
+  left over: that is a random part of the rest. So at most one row differs. (M^_s, S~_s) jointly cost (epsilon + e, d), for each s.
 
 BNS say 6 epsilon (at e = epsilon): they release M^_s alone for epsilon and S~_s alone for 2 epsilon, and so pay twice for M^_s. (As t is
-public and |S_1| = t - |S_0|, one noisy size would do for both, and 3 epsilon. This is the paper's algorithm, with two.)
+public and |S_1| = t - |S_0|, one noisy size would do for both, at a cost of 3 epsilon. This is the paper's algorithm, with two sizes.)
 
-The shuffle must come last, for sanitizers that look at the order of rows, as `block_sanitizer` does. Without any, all rows behind x move
-up. If S_s alone is shuffled and copies of the fixed point follow, x and the first of these copies both change: in blocks of one row,
-randomised response costs ln(((k - 1) exp(2 e) + 1)/k) then, k = |S_s|, which is more than e from k = 2 on. If S_s is not padded, its
-size is what it is, and nothing is promised by sanitizers whose n is public.
+The shuffle must come last, for sanitizers that depend on the order of rows, as `block_sanitizer` does. Without any shuffle, all rows behind
+x move up. If S_s alone is shuffled and copies of the fixed point follow, x and the first of these copies both change: in blocks of one row,
+randomised response then costs ln(((k - 1) exp(2 e) + 1)/k) with k = |S_s|, which is more than e from k = 2 on. If S_s is not padded, its
+exact size is used, and sanitizers whose n is public promise nothing.
 
-**Accuracy.** If both noises are at most z = ln(2/b)/epsilon in size, but for b, step 3 changes g_s <= M/2 + z rows. With the sanitizer
-within a on M rows and more, |t Q(D) - W Q(D~)| <= g_0 + g_1 + a W for every query of C^label, W the total weight, and |W - t| <= g_0 + g_1.
-So D~ is within a + (2 + a)(M + 2 z)/t of D: `bounds.label_class`. As printed: 5 alpha + 4 beta, at t = `bounds.sanitizer_to_learner`.
+**Accuracy.** If both noises are at most z = ln(2/b)/epsilon in size, which holds except with probability b, step 3 changes g_s <= M/2 + z
+rows. With the sanitizer within a on M rows and more, |t Q(D) - W Q(D~)| <= g_0 + g_1 + a W for every query of C^label, where W is the total
+weight, and |W - t| <= g_0 + g_1. So D~ is within a + (2 + a)(M + 2 z)/t of D: `bounds.label_class`. As printed: 5 alpha + 4 beta, at
+t = `bounds.sanitizer_to_learner`.
 
 The plain twin is `dpjax.verify.plain.label_class`.
 
@@ -64,19 +65,19 @@ from dpjax.mechanisms.base import Between
 from dpjax.multi.reductions.block_sanitizer import BlockSanitizer
 from dpjax.multi.reductions.databases import check_sanitizer, database_of, labelled, mixture
 
-MOST_ROWS = 6  # all of whose orders are looked at
-MOST_ROOM = 2**26  # rows that a part is written out to, in whole blocks: some gigabytes
+MOST_ROWS = 6  # the most rows for a law, which enumerates all their orders
+MOST_ROOM = 2**26  # the most rows, in whole blocks, that a part takes in memory: some gigabytes
 
 
 @frozen
 class LabelClass(Algorithm):
-    """Algorithm B: a sanitizer of labelled points; see the module, and `label_class`, which makes it.
+    """Algorithm B: a sanitizer of labelled points; see the module, and `label_class`, which builds it.
 
-    What is released is `Weighted`, over X_(bits + 1): the point x with label y is 2 x + y.
+    It releases a `Weighted` database over X_(bits + 1): the point x with label y is 2 x + y.
 
     Attributes:
-      sanitizer: of points, on every multiple of `block` rows.
-      epsilon: of one noisy size.
+      sanitizer: a sanitizer of points, for every multiple of `block` rows.
+      epsilon: privacy parameter of one noisy size.
       block: M (static).
       limbs: of a labelled point (static).
     """
@@ -89,7 +90,7 @@ class LabelClass(Algorithm):
 
     @property
     def bits(self) -> Any:
-        """Of the domain, without labels."""
+        """d, the bits of a point of the domain, without its label."""
         return self.sanitizer.bits
 
     def fit(self, sample: Any) -> Sample:
@@ -127,7 +128,7 @@ class LabelClass(Algorithm):
         return -(-sample.rows // self.block) * self.block
 
     def _rows(self, sample: Sample, mine: Bool[Array, "n"], order: Int[Array, "room"], size: Int[Array, ""]) -> Points:
-        """Step 3: the points of a part, followed by zeros, in this order, whose first max(size, |S_s|) are the first in any order."""
+        """Step 3: the points of a part, then zeros, taken in this order, whose first max(size, |S_s|) entries permute the first rows."""
         place = jnp.where(mine, jnp.cumsum(mine, dtype=jnp.int32) - 1, order.shape[0])
         padded = jnp.zeros((order.shape[0], sample.x.shape[1]), jnp.uint32).at[place].set(sample.x, mode="drop")
         return Points(x=padded[order], n_valid=size)
@@ -146,7 +147,7 @@ class LabelClass(Algorithm):
         A part has the outcome "none", then for M, 2 M, ... rows those of the sanitizer's own `pmf`; part 0 changes slowest.
 
         Raises:
-          ValueError: more than 6 rows in whole blocks, for all their orders are looked at.
+          ValueError: more than 6 rows in whole blocks, as all their orders are enumerated.
         """
         self.fit(sample)
         arguments.integer("the rows of sample, in whole blocks,", self._room(sample), at_least=1, at_most=MOST_ROWS)
@@ -169,7 +170,7 @@ class LabelClass(Algorithm):
         return jax.vmap(together)(first, second)
 
     def _sizes(self, sample: Sample, count: Int[Array, ""]) -> Float[Array, "sizes"]:
-        """P[M^_s = 0], P[M^_s = M], ..., for as many blocks as there is room for."""
+        """P[M^_s = 0], P[M^_s = M], ..., up to as many blocks as there is room for."""
         ends = (jnp.arange(-(-sample.rows // self.block) + 1, dtype=jnp.int32).astype(float) + 0.5) * self.block
         most = self._most(sample)
         number = jnp.arange(ends.shape[0], dtype=jnp.int32)
@@ -187,7 +188,7 @@ class LabelClass(Algorithm):
         return basic([size, size, *[self.sanitizer.guarantee().under(REPLACE_ONE)] * 2])
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples for a largest error of alpha over C^label: alpha/2 is the sanitizer's, and beta/3 each is that of a part.
+        """Examples for a largest error of alpha over C^label, of which the sanitizer has alpha/2; each part fails with beta/3.
 
         Raises:
           ValueError: alpha or beta outside (0, 1), or blocks that are too small for the sanitizer.
@@ -200,7 +201,7 @@ class LabelClass(Algorithm):
 
 
 def _of_label(sample: Sample, label: Int[Array, ""]) -> tuple[Bool[Array, "n"], Int[Array, ""]]:
-    """(Which rows are in S_s, how many)."""
+    """(which rows are in S_s, how many)."""
     mine = sample.valid & (sample.y == label)
     return mine, jnp.sum(mine, dtype=jnp.int32)
 
@@ -227,16 +228,16 @@ def _transcripts(algorithm: LabelClass, sample: Sample) -> Float[Array, "transcr
 
 
 def label_class(sanitizer: Any, *, block: int, epsilon: Any) -> LabelClass:
-    """The sanitizer of C^label that a sanitizer of C makes; see the module.
+    """The sanitizer for C^label that is built from a sanitizer for C; see the module.
 
-    Formal guarantees: (2 epsilon + 2 e, 2 d) under REPLACE_ONE for an (e, d)-private sanitizer, labels arbitrary; the number of
-    examples is public. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (2 epsilon + 2 e, 2 d) under REPLACE_ONE for an (e, d)-private sanitizer, labels arbitrary; the number of examples is
+    public. Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Args:
-      sanitizer: releases a database (`Weighted`) of every multiple of `block` rows: one of `dpjax.sanitizers.dense`, or any that was
-        made for a number of rows, on blocks of them (`block_sanitizer`).
+      sanitizer: releases a database (`Weighted`) for every multiple of `block` rows: one of `dpjax.sanitizers.dense`, or any that was
+        built for a fixed number of rows, on blocks of that many (`block_sanitizer`).
       block: M, a multiple of the rows of a block of that sanitizer.
-      epsilon: of one noisy size, > 0, finite.
+      epsilon: privacy parameter of one noisy size, > 0, finite.
 
     Raises:
       TypeError, ValueError: an argument out of range.

@@ -1,15 +1,16 @@
-"""Learn (BNS Lemma 5.3): a sanitizer for C^label makes a proper private learner of C.
+"""Learn (BNS Lemma 5.3): from a sanitizer for C^label to a proper private learner of C.
 
 1. S^ = a sanitization of the sample for C^label = {c^label : c in C}, c^label(x o y) = 1 iff c(x) != y.
-2. Release a concept of C of the least error on S^: the first of one concept for every way in which C labels the points of S^.
+2. Release a concept of C with the least error on S^: the first such among one concept for every way in which C labels the points of S^.
 
-**Privacy.** Step 2 is a post-processing of S^: the learner promises what the sanitizer does.
+**Privacy.** Step 2 is post-processing of S^: the learner promises what the sanitizer does.
 
-**Accuracy.** Q_(c^label) is the error of c. If S^ is within a of the sample, the target errs on at most a of S^, so the concept that is
-released does, too, and on at most 2 a of the sample. All empirical errors are within g of those on the distribution but for b, with
-`bounds.agnostic(VC, g, b)` examples (Theorem 2.14). That is 2 a + g in all. Labels that are not of the class: 2 a + 2 g above the best.
+**Accuracy.** Q_(c^label) is the error of c. If S^ is within a of the sample, the target errs on at most a of S^, so the released concept
+does, too, and it errs on at most 2 a of the sample. With `bounds.agnostic(VC, g, b)` examples (Theorem 2.14), all empirical errors are
+within g of those on the distribution, except with probability b. That is 2 a + g in all. For labels outside the class, it is 2 a + 2 g
+above the best concept.
 
-With `label_class` that is Theorem 5.5: a sanitizer of points makes a learner.
+With `label_class` this is Theorem 5.5: a sanitizer of points becomes a learner.
 
     >>> import jax
     >>> from dpjax.concepts import dichotomies
@@ -47,10 +48,10 @@ from dpjax.multi.reductions.databases import ByPoint, check_sanitizer, database_
 
 
 class LearnBySanitizing(Algorithm):
-    """See the module; build it by `learn_by_sanitizing`.
+    """The learner of the module; build it by `learn_by_sanitizing`.
 
     Attributes:
-      sanitizer: of labelled points: `sanitizer(key, Sample) -> Outcome` of a `Weighted` database over X_(bits + 1), x o y = 2 x + y.
+      sanitizer: one of labelled points: `sanitizer(key, Sample) -> Outcome` with a `Weighted` database over X_(bits + 1), x o y = 2 x + y.
       concepts: the class.
     """
 
@@ -60,7 +61,7 @@ class LearnBySanitizing(Algorithm):
 
     @property
     def bits(self) -> Any:
-        """Of the domain."""
+        """d, the bits of a point of the domain."""
         return self.concepts.bits
 
     def fit(self, sample: Any) -> Sample:
@@ -73,7 +74,7 @@ class LearnBySanitizing(Algorithm):
         return sample
 
     def run(self, key: Array, sample: Any) -> Any:
-        """No base's fast way: the sanitizer takes the sample itself."""
+        """The plain way, in place of any fast way of a base class: the sanitizer takes the sample itself."""
         return self.draw(key, sample)
 
     def draw(self, key: Array, sample: Any) -> Any:
@@ -81,7 +82,7 @@ class LearnBySanitizing(Algorithm):
         return self.learn(database_of(sanitized)), sanitized.status == Status.OK, sanitized.info
 
     def learn(self, database: Weighted) -> Any:
-        """Step 2: the first concept of the least error on a labelled database."""
+        """Step 2: the first concept with the least error on a labelled database."""
         x = ByPoint.of(database.x, database.weights.astype(float))
         concepts, where, right = x.choices(self.concepts)
         return self._concept(concepts, jnp.argmax(jnp.where(where, right, -jnp.inf)))
@@ -99,21 +100,21 @@ class LearnBySanitizing(Algorithm):
         return self.sanitizer.guarantee().under(REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Lemma 5.3 with the sanitizer within alpha/4 but for beta/2, and g = alpha/2; labels of the class.
+        """Lemma 5.3 for labels of the class, with g = alpha/2, the sanitizer being within alpha/4 except with probability beta/2.
 
         Raises:
-          ValueError: alpha or beta outside (0, 1), or more than the sanitizer can promise.
+          ValueError: alpha or beta outside (0, 1), or an accuracy beyond what the sanitizer can promise.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         sanitized = self.sanitizer.sample_size(alpha=alpha / 4, beta=beta / 2)
         return max(sanitized, whole(bounds.agnostic(self.concepts.vc, alpha / 2, beta / 2)))
 
     def _concept(self, concepts: Any, index: Int[Array, ""]) -> Any:
-        """One of the concepts."""
+        """The concept at this index."""
         raise NotImplementedError
 
     def _place(self, hypothesis: Any, outputs: int) -> Int[Array, ""]:
-        """Its place among all outputs, in the order of the family."""
+        """The place of the hypothesis among all outputs, in the order of the family."""
         raise NotImplementedError
 
 
@@ -164,11 +165,11 @@ def learn_by_sanitizing(sanitizer: Any, concepts: ThresholdClass | PointClass) -
     Formal guarantees: those of the sanitizer under REPLACE_ONE, labels arbitrary.
 
     Args:
-      sanitizer: of labelled points, as `label_class` makes it.
+      sanitizer: a sanitizer of labelled points, as `label_class` makes it.
       concepts: `thresholds(bits=...)` or `points(bits=...)` of `dpjax.concepts.dichotomies`, over the sanitizer's domain.
 
     Raises:
-      TypeError: an argument that is none. ValueError: another domain.
+      TypeError: not a sanitizer of labelled points, or not such a class. ValueError: another domain.
     """
     check_sanitizer(sanitizer)
     if getattr(sanitizer, "kind", Sample) is not Sample:

@@ -1,4 +1,4 @@
-"""What solvers of the interior point problem share: their data, what an event is, and what success means."""
+"""Base of all solvers of the interior point problem: their data, their events, and what success means."""
 
 from typing import Any, ClassVar
 
@@ -18,11 +18,11 @@ from dpjax.domains.events import Accurate, Interval, number
 class InteriorPoint(Ordered):
     """A solver on `Points` of {0, ..., 2^bits - 1}, or on a `Sample`, whose labels it ignores: the output is one such point.
 
-    A run and a law look at the points in order. An interval may end at 2^bits, one more than the greatest point, so its ends have a limb
-    more than a point. An answer's error is 0 if it is an interior point and 1 if not, so that any tolerated error below 1 means the same.
+    Runs and laws use the points in sorted order. An interval may end at 2^bits, one more than the greatest point, so its ends have one limb
+    more than a point. An answer's error is 0 if it is an interior point and 1 if not, so all tolerated errors below 1 mean the same.
 
-    One compiled program serves every number of points up to its bucket, every epsilon and delta, and every number of bits with the
-    same number of limbs: those are all data.
+    One compiled program serves every number of points up to its bucket, every epsilon and delta, and every number of bits with the same
+    number of limbs: these are all data.
     """
 
     kind: ClassVar[type] = Points
@@ -47,7 +47,7 @@ class InteriorPoint(Ordered):
         return event.of_domain(self.bits, self.limbs + 1)
 
     def _accurate_answers(self, points: Points, error: Float[Array, ""]) -> Interval:
-        """From the least to the greatest of sorted points, nothing if there are none; all answers, if the error may be 1."""
+        """The interval from the least to the greatest of sorted points, empty if there are none; all answers, if the error may be 1."""
         inside, anything = Interval.closed(points.x[0], points.x[jnp.maximum(points.n_valid - 1, 0)]), self.anything()
         high = wide.select(points.n_valid > 0, inside.high, inside.low)
         return Interval(
@@ -65,11 +65,11 @@ class InteriorPoint(Ordered):
         return Interval.everything(self.limbs + 1)
 
     def success_probability(self, data: Any, *, error: Any = 0.0) -> Float[Array, ""]:
-        """P[min <= answer <= max] over the solver's coins, exactly; bottom is a failure, and so is anything on no points.
+        """P[min <= answer <= max] over the solver's coins, exactly; bottom is a failure, and so is any answer where there are no points.
 
         Args:
           data: `Points`, or a `Sample`.
-          error: tolerated, in [0, 1]; all below 1 mean the same.
+          error: the tolerated error, in [0, 1]; all values below 1 mean the same.
         """
         return super().success_probability(data, error=error)
 
@@ -78,11 +78,11 @@ class InteriorPoint(Ordered):
         return super().failure_probability(data, error=error)
 
     def sample_size(self, *, beta: float, alpha: float = 0.0) -> int:
-        """Points that suffice, whatever they are, for an interior point with probability 1 - beta.
+        """The number of points that suffices, whatever they are, for an interior point with probability 1 - beta.
 
         Args:
           beta: in (0, 1).
-          alpha: tolerated error, in [0, 1): all mean the same.
+          alpha: the tolerated error, in [0, 1): all values mean the same.
 
         Raises:
           ValueError: alpha or beta out of range, or more than this solver can promise.

@@ -1,4 +1,4 @@
-"""What solvers that maximise the depth min(#<=x, #>=x) share."""
+"""Base of solvers that maximise the depth min(#<=x, #>=x)."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class ByDepth(InteriorPoint):
     wider: int = static()
 
     def prepare(self, points: Points) -> Points:
-        if points.ordered and not isinstance(points.x, Scaled):  # the depth does not look at rows that do not count
+        if points.ordered and not isinstance(points.x, Scaled):  # the depth ignores rows that do not count
             return Points(x=wide.resize(points.x, self.limbs), n_valid=points.n_valid, ordered=True)
         return super().prepare(points)
 
@@ -35,7 +35,7 @@ class ByDepth(InteriorPoint):
         return self.law_of_depth(self.pieces(points), self.goal(interval))
 
     def law_of_depth(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
-        """The law given the depth: all that these solvers look at."""
+        """The law given the depth, which is all that these solvers use."""
         raise NotImplementedError
 
     def goal(self, interval: Interval) -> Goal:

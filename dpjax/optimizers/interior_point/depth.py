@@ -15,7 +15,7 @@ from dpjax.domains.scaled import Scaled, Starts
 
 
 def at_median(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""]) -> Int[Array, ""]:
-    """The greatest depth, of sorted points."""
+    """The greatest depth, for sorted points."""
     valid = jnp.arange(x.shape[0], dtype=jnp.int32) < n_valid
     middle = jnp.maximum(n_valid - 1, 0) // 2
     if isinstance(x, Scaled):
@@ -32,11 +32,11 @@ def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Ar
     """q(x) = min(#<=x, #>=x) on {0, ..., 2^bits - 1}, for sorted points; rows = 2^b - 1.
 
     q grows by at most 1 when a point is added, nowhere falls, is >= 1 exactly at interior points and >= n/2 at the median.
-    It is a peak: with h its value at the median and c = 2 h - n, which is how many points, all equal to the median, are both among the
-    first h and among the last h, it goes up by one at each of the first n - h points, and at once from n - h to h at the median if c > 0.
+    It is a peak. Let h be its value at the median, and c = 2 h - n the number of points, all equal to the median, that are both among the
+    first h and among the last h. It goes up by one at each of the first n - h points, and at once from n - h to h at the median if c > 0.
     Right behind the median it falls back to n - h, and then by one right behind each of the last n - h points. So there are at most n + 2
-    pieces; equal points beside the median make empty ones. Beyond the domain, at 2^bits, q is 0, which is what RecConcave asks for
-    there. Positions get `limbs` limbs, enough for 2^bits + 1.
+    pieces; equal points beside the median make empty ones. Beyond the domain, at 2^bits, q is 0, as RecConcave requires. Positions get
+    `limbs` limbs, enough for 2^bits + 1.
     """
     rows = x.shape[0]
     beyond, one = wide.power_of_two(bits, limbs), wide.one(limbs)
@@ -72,7 +72,7 @@ def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Ar
 
 
 def _row_before(x: UInt32[Array, "rows limbs"], pieces: int, later: Int[Array, ""]) -> UInt32[Array, "pieces limbs"]:
-    """x[i - 1 + later] for piece i, later from -1 to rows - 2: a run of rows, where their numbers would be looked up one by one."""
+    """x[i - 1 + later] for piece i, later from -1 to rows - 2: read as one run of rows, as given numbers would be looked up one by one."""
 
     def run(x: UInt32[Array, "rows *limbs"]) -> UInt32[Array, "pieces *limbs"]:
         others = [(0, 0, 0)] * (x.ndim - 1)

@@ -1,14 +1,14 @@
 """Whether a concave curve keeps the tree score private when a point is replaced, how many points it needs, and a search for a curve.
 
-Notation of `dpjax.optimizers.interior_point.flat_tree_score`: keys weigh exp(psi(epsilon u)), and Z(S) is what they weigh together.
+Notation of `dpjax.optimizers.interior_point.flat_tree_score`: keys weigh exp(psi(epsilon u)), and Z(S) is their total weight.
 
-**Private: one point more is enough to look at.** Let S = C + a and S' = C + b be neighbours, C their n - 1 common points. A point more
-lowers no weight and raises each by e^theta at most, theta = share epsilon. So w(y, S)/w(y, S') <= w(y, C + a)/w(y, C) <= e^theta, and in
-the same way Z(S')/Z(S) <= Z(C + b)/Z(C). Hence P[y | S]/P[y | S'] <= exp(theta + rho), where
+**Private: one more point is all that matters.** Let S = C + a and S' = C + b be neighbours, C their n - 1 common points. One more point
+lowers no weight and raises each by a factor of at most e^theta, theta = share epsilon. So w(y, S)/w(y, S') <= w(y, C + a)/w(y,
+C) <= e^theta, and in the same way Z(S')/Z(S) <= Z(C + b)/Z(C). Hence P[y | S]/P[y | S'] <= exp(theta + rho), where
 
     rho = max ln(Z(C + b)/Z(C))  over all C of n - 1 points and all b:
 
-it is no maximum over pairs of neighbours, and (epsilon, 0)-privacy for n points follows from rho <= epsilon - theta.
+this is not a maximum over pairs of neighbours, and (epsilon, 0)-privacy for n points follows from rho <= epsilon - theta.
 
 **The programme.** rho <= r iff F(C, b) = Z(C + b) - e^r Z(C) <= 0 for all C and b: a sum over keys, in which a key counts with the points
 of C before its subtree, before it, at it and below it, and with the side of it on which b is. So there are three tables for the subtrees
@@ -24,9 +24,10 @@ key):
 | in it, behind the key | behind | (q, n - j) | in it |
 | behind all | behind | (q, n - j) | behind |
 
-The lesser ones of the ranks with b and without it are functions of q alone, or of j alone, according to which of q and n - 1 - j is less;
-so the maximum over the other one is a running maximum, as in `tree_planning`: n^3 steps a level. At 64 bits and 105 points five seconds,
-in float64. A margin of 1e-6 nats is left, far above what rounding can add up to: all terms are positive multiples of Z(C) and Z(C + b)."""
+The lesser rank is, with b and without it, a function of q alone, or of j alone, according to which of q and n - 1 - j is less; so the
+maximum over the other one is a running maximum, as in `tree_planning`: n^3 steps for each level. This takes five seconds at 64 bits and 105
+points, in float64. A margin of 1e-6 nats is left, far above what rounding can add up to: all terms are positive multiples of Z(C)
+and Z(C + b)."""
 
 import functools
 import math
@@ -45,14 +46,14 @@ from dpjax.optimizers.interior_point.tree_planning import LARGEST, Offsets, offs
 MOST_STEPS = 5e8  # of one programme, bits n^3; half a minute or so
 MARGIN = 1e-6  # of rho, in nats
 _NAMES = ("share", "rest", "knee", "width")
-_SHARES = (0.5, 0.75, 5)  # of a search: from, to, and how often the range is halved
-_STEPS = np.array([0.6, 0.06, 0.015, 0.012, 0.6, 0.3])  # of a walk: a, p, share, rest, knee, width
+_SHARES = (0.5, 0.75, 5)  # in a search: from, to, and how often the range is halved
+_STEPS = np.array([0.6, 0.06, 0.015, 0.012, 0.6, 0.3])  # step sizes of a random walk: a, p, share, rest, knee, width
 Numbers = tuple[int, tuple[float, ...], tuple[float, ...]]  # n, offsets, curve
 
 
 @frozen
 class Curve:
-    """psi(v) = share (v - (1 - rest) width ln(1 + exp((v - knee)/width))): of slope `share` below the knee, and share rest above it."""
+    """psi(v) = share (v - (1 - rest) width ln(1 + exp((v - knee)/width))): of slope `share` below the knee, `share` * `rest` above it."""
 
     share: Any
     rest: Any
@@ -66,13 +67,13 @@ class Curve:
 
 
 def curve(*, share: Any, rest: Any, knee: Any, width: Any) -> Curve:
-    """A curve from its numbers.
+    """A curve from its four numbers.
 
     Args:
       share: the slope far below the knee, in (0, 1).
-      rest: how much of it is left far above the knee, in [0, 1].
-      knee: a score in nats.
-      width: of the bend, > 0, in nats.
+      rest: the part of this slope that is left far above the knee, in [0, 1].
+      knee: the score, in nats, at which the curve bends.
+      width: the width of the bend, > 0, in nats.
 
     Raises:
       TypeError, ValueError: an argument out of range.
@@ -99,7 +100,7 @@ def usual(bits: int, share: float, beta: float) -> tuple[Offsets, Curve]:
 
 
 def numbers(offsets: Offsets, curve: Curve) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Those of the offsets and of the curve, on the host.
+    """The numbers of the offsets and of the curve, on the host.
 
     Raises:
       TypeError: one of them is traced.
@@ -109,7 +110,7 @@ def numbers(offsets: Offsets, curve: Curve) -> tuple[tuple[float, ...], tuple[fl
 
 @functools.lru_cache(256)
 def is_private(bits: int, epsilon: float, offsets: tuple[float, ...], curve: tuple[float, ...], n: int) -> bool:
-    """Whether the programme shows that n points and one replaced are told apart by epsilon at most; see the module.
+    """Whether the programme shows that replacing one of n points costs at most epsilon; see the module.
 
     False where it does not show it, or would take more than `MOST_STEPS` steps.
     """
@@ -128,7 +129,7 @@ def is_enough(
 
 @functools.lru_cache(64)
 def searched(bits: int, epsilon: float, beta: float, evaluations: int) -> Numbers:
-    """(n, offsets, curve) for the least n that a search finds: from the usual ones by random steps, at one point less each time.
+    """(n, offsets, curve) for the least n that a search finds: from the usual ones by random steps, with one point less each time.
 
     Raises:
       ValueError: a programme would take too many steps.
@@ -201,7 +202,7 @@ def _least(bits: int, epsilon: float, given: tuple[Any, Any], beta: float) -> in
 
 
 class Curved(tree_planning._Case):
-    """The tree with its offsets and a curve, in nats; `bad` is at least what all bad keys weigh."""
+    """The tree with its offsets and a curve, in nats; `bad` is a bound on the weight of all bad keys."""
 
     def __init__(self, bits: int, epsilon: float, offsets: tuple[float, ...], curve: tuple[float, ...]) -> None:
         super().__init__(bits, epsilon, *offsets)
@@ -215,7 +216,7 @@ class Curved(tree_planning._Case):
         return share * (score - (1 - rest) * width * np.logaddexp(0.0, (score - knee) / width))
 
     def in_range(self, n: int) -> bool:
-        """Whether float64 holds all weights for n points, and the programmes take `MOST_STEPS` steps at most."""
+        """Whether float64 holds all weights for n points, and the programmes take at most `MOST_STEPS` steps."""
         ends = np.append(self.epsilon * n - self.ranks, -np.maximum(self.ranks, self.sizes))
         small = bool(np.max(np.abs(self.log_weight(ends))) < LARGEST) and self.log_bad < LARGEST
         return small and self.bits * float(n) ** 3 <= MOST_STEPS
@@ -243,7 +244,7 @@ class _Growth:
         self.behind = np.where(self.index < self.index[:, None], -np.inf, 0.0)
 
     def weight(self, rank: np.ndarray, inside: np.ndarray, level: int) -> np.ndarray:
-        """Of keys by the lesser rank and the points in their subtree."""
+        """The weights of keys, by the lesser rank and the points in their subtree."""
         case = self.case
         score = np.minimum(case.epsilon * rank - case.ranks[level], case.epsilon * inside - case.sizes[level])
         return np.exp(case.log_weight(score))
@@ -255,7 +256,7 @@ class _Growth:
         return self.weight(at + 1, at + 1, 0) - without, self.weight(at, at, 0) - without
 
     def inner(self, level: int, tables: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-        """From those of subtrees with a level less, for b in front, inside and behind, to those of this level."""
+        """From the tables of subtrees with one level less, for b in front, inside and behind, to those of this level."""
         front, inside, behind = tables
         new_front = self.joined(level, front, front, up=1, down=0, own=0) + self.behind
         new_inside = self.around(level, inside, behind, tables) + self.behind
@@ -270,13 +271,13 @@ class _Growth:
         return self.around(level, inside, behind, tables), new_behind
 
     def around(self, level: int, inside: np.ndarray, behind: np.ndarray, right: tuple[np.ndarray, ...]) -> np.ndarray:
-        """b in the subtree: before its key, at it or behind it."""
+        """The table for b in the subtree: before its key, at it or behind it."""
         before = self.joined(level, inside, right[0], up=1, down=0, own=1)
         at = self.joined(level, behind, right[0], up=1, down=1, own=1)
         return np.maximum(np.maximum(before, at), self.joined(level, behind, right[1], up=0, down=1, own=1))
 
     def joined(self, level: int, left: np.ndarray, right: np.ndarray, *, up: int, down: int, own: int) -> np.ndarray:
-        """The best of all j and q: with b the key has up and down more points on its two sides, and own more in its subtree."""
+        """The best of all j and q: with b the key has `up` and `down` more points on its two sides, and `own` more in its subtree."""
         n, index = self.n, self.index
         within = self.within[: left.shape[0]]
         # The rank up to the key is the lesser one, with b and without it, iff q <= last - j.

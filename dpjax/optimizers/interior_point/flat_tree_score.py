@@ -1,4 +1,4 @@
-"""The tree score under a concave curve: half the points of the exponential mechanism where neighbours differ in one point replaced.
+"""The tree score under a concave curve: half the points of the exponential mechanism under REPLACE_ONE.
 
 *Replacing a point* is removing one and adding one. With weights exp(epsilon' u), u the score of `tree_score`, each of the two moves ln P
 by epsilon' at most, so together by 2 epsilon': u may move by -1 to 1, and the sum of the weights by as much. So the tree score at
@@ -8,16 +8,16 @@ so much: near its top, where a few keys make up the sum, it does not matter how 
 
     P[y] proportional to exp(psi(epsilon u(y, S))),   psi(v) = share (v - (1 - rest) width ln(1 + exp((v - knee)/width))),
 
-psi' is `share` for low scores and share rest for high ones. A weight moves by a factor exp(share epsilon) at most, and the sum Z by far
-less.
+psi' is `share` for low scores and `share` times `rest` for high ones. A weight moves by a factor of at most exp(share epsilon), and the sum
+Z by far less.
 
 *Private.* With rho the maximum of ln(Z(C + b)/Z(C)) over all C of n - 1 points and all b, no replacement moves ln P by more than share
 epsilon + rho (`dpjax.optimizers.interior_point.flat_tree_planning`, where a dynamic programme over the tree finds whether rho is at most
-(1 - share) epsilon, on all data of a domain of 2^64 points). That is so for n points. If there are other than n, the mechanism looks at
-the middle n of them: of more points the places floor((N - n)/2) + 1, ..., floor((N - n)/2) + n in order; fewer are continued by zeros in
+(1 - share) epsilon, on all data of a domain of 2^64 points). This holds for n points. For any other number N of points the mechanism uses
+the middle n: of more points those at the places floor((N - n)/2) + 1, ..., floor((N - n)/2) + n in order; fewer are continued by zeros in
 front and by the greatest point behind. N is public, and replacing a point replaces one of the middle n or none; so the promise holds for
 data of every size. (One point more or fewer replaces one of them at most, too: (epsilon, 0) under ADD_OR_REMOVE_ONE besides, which
-`tree_score` offers for fewer points.) An interior point of the middle n is one of all, if there are n points or more.
+`tree_score` offers with fewer points.) An interior point of the middle n is one of all points, if there are n or more.
 
 *Points needed* at epsilon = 1, beta = 0.1, all by programmes over all data (the last but one by its theorem, at epsilon/2):
 
@@ -51,17 +51,18 @@ from dpjax.optimizers.interior_point.flat_tree_planning import Curve
 from dpjax.optimizers.interior_point.tree_planning import Offsets
 from dpjax.optimizers.interior_point.tree_score import TreeScore
 
-# Of their scores float32 holds differences to 2^-12: nothing is subtracted before they are multiplied, for the curve is theirs.
+# float32 holds differences of their scores to 2^-12. Nothing is subtracted from counts before, as the curve applies to the scores
+# themselves.
 _MOST_POINTS = 2**12
 
 
 @frozen
 class FlatTreeScore(TreeScore):
-    """The tree score under a concave curve; see `flat_tree_score`, which makes it.
+    """The tree score under a concave curve; build it by `flat_tree_score`.
 
     Attributes:
       curve: psi.
-      n: points that it looks at.
+      n: the number of points that it uses.
       capacity: rows for them (static).
     """
 
@@ -70,7 +71,7 @@ class FlatTreeScore(TreeScore):
     capacity: int = static()
 
     def _less(self, points: Int[Array, ""]) -> Int[Array, ""]:
-        """None: the curve is one of the scores themselves."""
+        """0: the curve applies to the scores themselves."""
         return jnp.zeros_like(points)
 
     def _log_weight(self, score: Float[Array, "*s"]) -> Float[Array, "*s"]:
@@ -109,7 +110,7 @@ class FlatTreeScore(TreeScore):
         return Guarantee(epsilon, 0.0, REPLACE_ONE)
 
     def points_needed(self, beta: float) -> int:
-        """n, if on no n points it fails with probability above beta.
+        """n, if on all data of n points it fails with probability at most beta.
 
         Raises:
           ValueError: n is less than that, or too large for the programme.
@@ -120,7 +121,7 @@ class FlatTreeScore(TreeScore):
         return case[-1]
 
     def worst(self, n: int) -> tuple[float, list[int]]:
-        """The largest failure over all data of its n points, exactly, and n points on which it fails so often.
+        """The largest failure probability over all data of its n points, exactly, and n points on which it is reached.
 
         Args:
           n: its own n.
@@ -148,9 +149,9 @@ def flat_tree_score(*, bits: int, epsilon: Any, n: int, offsets: Offsets, curve:
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       epsilon: > 0, finite.
-      n: how many points it looks at, the middle ones.
-      offsets: public ones, of `tree_planning.offsets`.
-      curve: of `flat_tree_planning.curve`.
+      n: the number of points that it uses, the middle ones.
+      offsets: public offsets, from `tree_planning.offsets`.
+      curve: a curve from `flat_tree_planning.curve`.
 
     Raises:
       TypeError, ValueError: an argument out of range; a curve that is not shown to be private for n points.
@@ -182,10 +183,10 @@ def flat_tree_score_planned(*, bits: int, epsilon: float, beta: float, evaluatio
     """`flat_tree_score` with the least n, and with offsets and a curve, that a search finds for failure beta.
 
     Args:
-      bits: the domain is {0, ..., 2^bits - 1}; at epsilon = 1 about 100 bits are decided, at 64 bits in some minutes.
+      bits: the domain is {0, ..., 2^bits - 1}; at epsilon = 1 the search reaches about 100 bits, and takes some minutes at 64.
       epsilon: > 0, finite, a known number.
-      beta: failure that is allowed, in (0, 1).
-      evaluations: programmes for each n.
+      beta: the failure probability that is allowed, in (0, 1).
+      evaluations: how many programmes are run for each n.
 
     Raises:
       TypeError, ValueError: an argument out of range, or a search that would take too many steps.

@@ -9,7 +9,7 @@
 | count on the left slice | N | (eps_c, 0): the count of the m1 smallest below a point moves by at most 1 | a compute of (eps_c, 0) |
 | exponential mechanism | 1 | (eps_b, 0) | the compute on all that is left |
 
-**What is needed** for an interior point with probability 1 - beta, each of the 3N + 1 steps that may fail getting b = beta / (3N + 1)
+**What is needed** for an interior point with probability 1 - beta, where each of the 3N + 1 steps that may fail gets b = beta / (3N + 1)
 (with noisy sizes 3N + 2, one share for the sum of the noises):
 
     m1 = (2/eps_c) ln(1/(2b)),   m2 = max{K, 2c + 1 + (ln(1/(2 delta_s)) + ln(1/(2b))) / eps_s},
@@ -17,8 +17,8 @@
 
 m1: the count of the left slice is 0 or at least m1 when it matters, and Laplace noise passes m1/2 with probability b. m2: c is the largest
 lighter child that a walk passes with probability > b; so all but c points of the deep slice have the prefix, it leads by m2 - 2c, and
-A_dist drops it with probability b. The last line: an element that is no interior point has depth 0, the median half the points; the
-exponential mechanism may use exp(eps q), the depth being monotone.
+A_dist drops it with probability b. The last line: an element that is not an interior point has depth 0, the median half the points; the
+exponential mechanism may use exp(eps q), as the depth is monotone.
 """
 
 import dataclasses
@@ -36,15 +36,15 @@ from dpjax.core import arguments, bisection
 from dpjax.mechanisms import partition_selection
 from dpjax.optimizers.interior_point.walk import Parameters
 
-LEAST_EPSILON, LARGEST_EPSILON = 1e-4, 700.0  # thresholds of 2^24 points at most; exp(epsilon) a float64
-PRECISION = 1e-9  # of the log of what a search for a scale finds
-_FEW = 64  # places where a product is looked at, to see that it is too large
+LEAST_EPSILON, LARGEST_EPSILON = 1e-4, 700.0  # thresholds are at most 2^24 points, and exp(epsilon) is a float64
+PRECISION = 1e-9  # of the log of the scale that a search finds
+_FEW = 64  # places at which products are computed, to see that one is too large
 DEEPEST = 4  # 2^4096 points become 2^13, 16, 8, 4 by levels: no further level shrinks anything
 
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """What each part may spend; see the table in the module. `slice_epsilon` is None where sizes are public."""
+    """The budget of each part; see the table in the module. `slice_epsilon` is None where sizes are public."""
 
     walk_epsilon: float
     walk_delta: float
@@ -60,7 +60,7 @@ class Budget:
         return [(*walk, depth), (*select, depth), (self.count_epsilon, 0.0, depth), (self.base_epsilon, 0.0, 1)]
 
     def composed(self, depth: int) -> dict[Guarantee, int]:
-        """That as guarantees."""
+        """The parts as guarantees."""
         parts: dict[Guarantee, int] = {}
         for epsilon, delta, count in self.parts(depth):
             part = Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
@@ -68,13 +68,13 @@ class Budget:
         return parts
 
     def total_delta(self, depth: int, epsilon: float) -> float:
-        """delta(epsilon) of all of it by optimal composition; for a search, which asks thousands of times, by plain numbers."""
+        """delta(epsilon) of the whole by optimal composition, with plain numbers, as a search calls it thousands of times."""
         parts = self.parts(depth)
         own = own_delta([(delta, count) for _, delta, count in parts])
         return composed_delta([(each, count) for each, _, count in parts], own, epsilon)
 
     def run(self, depth: int) -> slicing.Run:
-        """All of it as Reorder-Slice-Compute, when sizes are noisy. The last mechanism counts as a compute."""
+        """The whole as Reorder-Slice-Compute, when sizes are noisy. The last mechanism counts as a compute."""
         largest = max(self.select_epsilon, self.count_epsilon, self.base_epsilon)
         moved = max(2 * self.select_epsilon, self.count_epsilon, 2 * self.base_epsilon)
         return slicing.Run(
@@ -90,10 +90,10 @@ class Budget:
         return min(1.0, math.exp(min(self.select_epsilon, 700.0)) * self.select_delta * (1 + 1e-12))
 
     def guarantee(self, accountant: str, total: Guarantee, depth: int) -> Guarantee:
-        """What an accountant proves of this budget at the total's epsilon.
+        """What an accountant proves for this budget at the total's epsilon.
 
         Raises:
-          ValueError: it is more than the total.
+          ValueError: this is more than the total.
         """
         found = proved(self, accountant, total, depth)
         if not found.covers(total.epsilon, total.delta):
@@ -103,7 +103,7 @@ class Budget:
 
 @functools.lru_cache(maxsize=4096)
 def proved(budget: Budget, accountant: str, at: Guarantee, depth: int) -> Guarantee:
-    """What an accountant proves of a budget: its delta for the epsilon of `at`, or what it can say of itself ("basic": both numbers;
+    """What an accountant proves for a budget: its delta for the epsilon of `at`, or what it gives by itself ("basic": both numbers;
     "slicing_printed": its epsilon for the delta of `at`)."""
     if accountant == "slicing_printed":
         return budget.run(depth).guarantee(delta=at.delta, accountant="printed")
@@ -117,7 +117,8 @@ def proved(budget: Budget, accountant: str, at: Guarantee, depth: int) -> Guaran
 def spent(parameters: Parameters) -> Budget | None:
     """The budget that TreeLog spends with these parameters; None where they are outside what is proved.
 
-    The walk's theorem asks for 2 t1 >= g - 1 and m2 >= K, A_dist for delta <= 1/2; the anchors must be those of the walk's own numbers.
+    The walk's theorem requires 2 t1 >= g - 1 and m2 >= K, A_dist requires delta <= 1/2; the anchors must be those of the walk's own
+    numbers.
     """
     budget, t1 = _written(parameters), int(parameters.never_below)
     g = _saturation(budget.walk_epsilon, budget.walk_delta, parameters.at)
@@ -128,7 +129,7 @@ def spent(parameters: Parameters) -> Budget | None:
 
 
 def _written(parameters: Parameters) -> Budget:
-    """The parameters' own numbers, that of the walk's partition selection in place of the walk's delta."""
+    """The parameters' own numbers, with the delta of the walk's partition selection in place of the walk's."""
     names = ["walk_epsilon", "walk_delta", "select_epsilon", "select_delta", "count_epsilon", "base_epsilon"]
     names += ["slice_epsilon"] if parameters.noisy else []
     return Budget(**{name: arguments.known(name, getattr(parameters, name)) for name in names})
@@ -145,7 +146,7 @@ def _saturation(epsilon: float, delta: float, at: partition_selection.Anchors) -
 
 
 def least_deep(t1: int, g: int) -> int:
-    """K = 2 t2 - 2, t2 = t1 + g - 1: the points of a deep slice that can bear a broken tie."""
+    """K = 2 t2 - 2, t2 = t1 + g - 1: the points of a deep slice that can withstand a broken tie."""
     return 2 * (t1 + g - 1) - 2
 
 
@@ -156,14 +157,14 @@ class Plan:
     Attributes:
       budget: the split of the budget.
       depth: levels before the last.
-      accountant: which analysis the budget rests on.
+      accountant: the analysis that the budget rests on.
       guarantee: what is proved, under ADD_OR_REMOVE_ONE.
       beta: bound on the probability of failure on `sample_size` points or more.
       stop_delta: the delta of the partition selection that stops the walk; its price is budget.walk_delta.
-      t1: from which lighter child on the walk may stop.
-      m1, m2: points in the left and the deep slice, before noise.
-      base: points that the last level needs.
-      noise: bound on the sum of all noises in the sizes; 0 if public.
+      t1: the weight of the lighter child from which on the walk may stop.
+      m1, m2: the points in the left and the deep slice, before noise.
+      base: the points that the last level needs.
+      noise: a bound on the sum of all noises in the sizes; 0 if sizes are public.
       sample_size: the points that suffice.
     """
 
@@ -182,7 +183,7 @@ class Plan:
 
     @property
     def t2(self) -> int:
-        """From which lighter child on the walk surely stops."""
+        """The weight of the lighter child from which on the walk stops with certainty."""
         return self.t1 + partition_selection.saturation(self.budget.walk_epsilon, self.stop_delta) - 1
 
     @property
@@ -235,16 +236,16 @@ def cheapest_walk(epsilon: float, delta: float) -> Walk:
 
     The walk's theorem (`dpjax.optimizers.interior_point.walk`): with partition selection at (epsilon, d), saturating at g, shifted to start
     at t1, the price is d + e^epsilon max q~(m) p~(floor(m/2)) over 2 t1 <= m < t2 = t1 + g - 1, if 2 t1 >= g - 1. From t1 = g - 1 on
-    there is no such m. A smaller t1 is paid for with a smaller d.
+    there is no such m. The price of a smaller t1 is a smaller d.
 
     >>> walk = cheapest_walk(1.0, 1e-6)
     >>> walk.t1 < partition_selection.saturation(1.0, 1e-6) - 1, walk.stop_delta < 1e-6
     (True, True)
     """
-    shares = sorted(np.linspace(0.2, 1.0, 17), key=lambda share: abs(share - 0.65))  # where the best one often is first
+    shares = sorted(np.linspace(0.2, 1.0, 17), key=lambda share: abs(share - 0.65))  # first where the best one often is
     best = walk_of(epsilon, delta, shares[0])
     for share in shares[1:]:
-        # The t1 with which it is better: with the t2 of the best one, or one less where its share is the larger one.
+        # The t1 with which this share is better: with the t2 of the best one, or one less where that one's share is larger.
         stop_delta = float(share * delta)
         at = partition_selection.anchors(epsilon, stop_delta)
         g = int(at.saturation)
@@ -257,7 +258,7 @@ def cheapest_walk(epsilon: float, delta: float) -> Walk:
 
 
 def _least_t1(g: int) -> int:
-    """That the walk's theorem allows."""
+    """The least t1 that the walk's theorem allows."""
     return max(1, math.ceil((g - 1) / 2))
 
 
@@ -287,7 +288,7 @@ def walk_price(epsilon: float, stop_delta: float, t1: int) -> float:
 
 
 def _least_price(epsilon: float, stop_delta: float, t1: int, at: partition_selection.Anchors) -> float:
-    """What `walk_price` is not below, from a few m: without a table of all."""
+    """A lower bound on `walk_price` from a few m, without a table of all."""
     g = int(at.saturation)
     if t1 >= g - 1:
         return stop_delta
@@ -299,7 +300,7 @@ def _least_price(epsilon: float, stop_delta: float, t1: int, at: partition_selec
 
 @dataclasses.dataclass(frozen=True)
 class _Needs:
-    """Points that each part needs, as real numbers, but for the walk; and b."""
+    """The points that each part except the walk needs, as real numbers; and b (`share`)."""
 
     left: float
     tests: float
@@ -308,7 +309,7 @@ class _Needs:
     share: float
 
     def deep(self, epsilon: float, stop_delta: float, t1: int) -> float:
-        """m2 for a walk stopped by partition selection at (epsilon, stop_delta) from t1 on, but for K."""
+        """m2 for a walk stopped by partition selection at (epsilon, stop_delta) from t1 on, without the bound K."""
         passing = np.concatenate([np.ones(t1 - 1), _probabilities(epsilon, stop_delta)[1]])
         largest = int(np.max(np.flatnonzero(passing > self.share)))  # c
         return 2 * largest + 1 + self.tests
@@ -334,14 +335,14 @@ def _needs(budget: Budget, bits: int, depth: int, beta: float) -> _Needs:
 
 
 def _cost(budget: Budget, bits: int, depth: int, beta: float) -> float:
-    """About the points needed: what the search minimises, c being taken as 3/2 of a smooth g."""
+    """About the number of points needed, with c taken as 3/2 of a smooth g: this is what the search minimises."""
     needs = _needs(budget, bits, depth, beta)
     g = 2 / budget.walk_epsilon * math.log1p(math.tanh(budget.walk_epsilon / 2) / budget.walk_delta)
     return depth * (needs.left + 3 * g + needs.tests) + needs.base + needs.noise
 
 
 def sample_size(parameters: Parameters, *, bits: int, beta: float) -> int:
-    """Points on which TreeLog with these parameters finds an interior point but with probability beta.
+    """The number of points for which TreeLog with these parameters finds an interior point except with probability beta.
 
     Raises:
       ValueError: its slices are too small for that beta.
@@ -400,7 +401,7 @@ def _public(point: Any, scale: float, delta: float, depth: int) -> Budget:
 
 
 def _test(epsilon: float, moved: float) -> tuple[float, float]:
-    """(epsilon, delta) of a test that moves so much of delta: no larger an epsilon than leaves a delta that floats hold, if any does."""
+    """(epsilon, delta) of a test that costs a delta of `moved`: epsilon is small enough to leave a delta that floats hold, if possible."""
     room = math.log(max(moved, sys.float_info.min)) - math.log(2 * arguments.least())
     epsilon = min(epsilon, room) if room > 0 else epsilon
     return epsilon, min(0.5, moved * math.exp(-epsilon))
@@ -408,7 +409,7 @@ def _test(epsilon: float, moved: float) -> tuple[float, float]:
 
 def _basic(point: Any, total: Guarantee, depth: int) -> Budget:
     walk, select, count = (math.exp(x) for x in point[:3])
-    safe = 1 - 1e-9  # rounding must not pass the total
+    safe = 1 - 1e-9  # rounding must not exceed the total
     return _public(point, safe * total.epsilon / (depth * (walk + 2 * select + count) + 1), safe * total.delta, depth)
 
 
@@ -418,16 +419,18 @@ def _optimal(point: Any, total: Guarantee, depth: int) -> Budget:
     own = dataclasses.replace(total, delta=total.delta * _odds(point[4]))
 
     def beyond(log_scale: float) -> float:
-        """ln of what is spent of delta, over the total, at this scale."""
+        """ln of the ratio of the delta that is spent at this scale to the total."""
         spent = _public(point, math.exp(log_scale), own.delta, depth).total_delta(depth, total.epsilon)
         return math.log(spent / total.delta)
 
-    # By basic composition the total is kept at the low end; where much of delta is left, more than epsilon may be spent at the other one.
+    # By basic composition the low end keeps the total; where much of delta is left, more than epsilon may be spent at the high end.
     low, high = math.log(_basic(point, own, depth).base_epsilon), math.log(total.epsilon)
     while beyond(high) <= 0:
         low, high = high, high + 1
     root = brentq(beyond, low, high, xtol=PRECISION)
-    return _public(point, math.exp(root - 2 * PRECISION), own.delta, depth)  # surely below it, where the total is kept
+    return _public(
+        point, math.exp(root - 2 * PRECISION), own.delta, depth
+    )  # certainly below the root, where the total is kept
 
 
 def _noisy(point: Any, scale: float, delta: float, depth: int) -> Budget:
@@ -446,7 +449,7 @@ def _sliced(point: Any, total: Guarantee, depth: int, method: str) -> Budget:
 
 @dataclasses.dataclass(frozen=True)
 class _Accountant:
-    """How the search deals with an accountant: where it starts, how many budgets it tries, and the budget of a point."""
+    """How the search treats an accountant: where it starts, how many budgets it tries, and the budget of a point."""
 
     start: tuple[float, ...]
     trials: int
@@ -511,7 +514,7 @@ def _search(bits: int, total: Guarantee, beta: float, name: str, depth: int) -> 
 
 
 def _best_point(bits: int, total: Guarantee, beta: float, name: str, depth: int) -> np.ndarray:
-    """Where the search ends. That for optimal composition begins at the best basic one, which it can but improve."""
+    """Where the search ends. For optimal composition it begins at the best basic point, which it can only improve."""
     from scipy.optimize import minimize
 
     accountant = _ACCOUNTANTS[name]
@@ -519,7 +522,7 @@ def _best_point(bits: int, total: Guarantee, beta: float, name: str, depth: int)
     def cost(point: np.ndarray) -> float:
         try:
             return math.log(_cost(accountant.budget(point, total, depth), bits, depth, beta))
-        except ValueError:  # too much of delta asked for the tests: no scale keeps the total
+        except ValueError:  # too much of delta goes to the tests: no scale keeps the total
             return math.inf
 
     start = np.asarray(accountant.start)

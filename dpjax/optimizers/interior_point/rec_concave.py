@@ -38,7 +38,7 @@ class DepthRecConcave(ByDepth):
         return super().sound() if self.split is None else super().sound() & self.split.sound()
 
     def _optimizer(self) -> QuasiConcaveRecConcave:
-        """The one for any quality: it splits the budget and proves the error."""
+        """The optimiser for any quality function: it splits the budget and proves the error."""
         given: Any = {"bits": self.bits, "epsilon": self.epsilon, "delta": self.delta, "levels": self.levels}
         given["split"] = self.split
         return QuasiConcaveRecConcave(**given, limbs=self.wider, relation=ADD_OR_REMOVE_ONE)
@@ -62,7 +62,7 @@ class DepthRecConcave(ByDepth):
         """Twice the promise, so that the median keeps it, if the promise is large enough for `quasi_concave`'s derived error.
 
         Raises:
-          ValueError: it is not: nothing is proved for any number of points.
+          ValueError: it is too small: then nothing is proved for any number of points.
         """
         needed = self._optimizer().error(beta) / float(self.alpha)
         if float(self.promise) < needed:

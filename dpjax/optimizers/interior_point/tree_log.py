@@ -30,8 +30,8 @@ class TreeLog(InteriorPoint):
 
     Attributes:
       parameters: thresholds, sizes and budgets.
-      epsilon, delta: where the accountant is asked: for its delta at this epsilon, or for its epsilon at this delta.
-      accountant: by which analysis the parameters' parts add up (static).
+      epsilon, delta: where the accountant is evaluated: it gives its delta at this epsilon, or its epsilon at this delta.
+      accountant: the analysis by which the parts of the parameters are composed (static).
     """
 
     bits: Any
@@ -45,7 +45,7 @@ class TreeLog(InteriorPoint):
         return self.parameters.sound()
 
     def guarantee(self) -> Guarantee:
-        """What the accountant proves of the parameters in use, under ADD_OR_REMOVE_ONE; nothing, where the walk's theorem does not hold."""
+        """What the accountant proves for the parameters in use, under ADD_OR_REMOVE_ONE; nothing where the walk's theorem does not hold."""
         budget = planning.spent(self.parameters)
         if budget is None:
             return Guarantee.none(ADD_OR_REMOVE_ONE)
@@ -53,7 +53,7 @@ class TreeLog(InteriorPoint):
         return planning.proved(budget, self.accountant, at, self.parameters.depth)
 
     def points_needed(self, beta: float) -> int:
-        """The plan's sample size for the plan's beta, and fewer for a larger one; the slices are too small for a smaller one.
+        """The plan's sample size for the plan's beta, and fewer points for a larger beta; for a smaller one the slices are too small.
 
         Raises:
           ValueError: the slices are too small for beta.
@@ -111,12 +111,12 @@ class TreeLog(InteriorPoint):
     def estimates(self, key: Array, data: Any, event: Any, *, draws: int) -> Float[Array, "draws 2"]:
         """Independent unbiased estimates of `probability` for noisy slices: the sizes are drawn, the law of the rest is exact.
 
-        Each has less variance than the outcome of a run (Rao-Blackwell); average them, and take the spread for an interval.
+        Each has less variance than the outcome of a run (Rao-Blackwell); average them, and take their spread for a confidence interval.
 
         Args:
           key: PRNG key.
           data, event: as for `probability`.
-          draws: how many.
+          draws: the number of estimates.
         """
         draws = arguments.integer("draws", draws, at_least=1)
         return _estimates(self, arguments.key(key), self.fit(data), self.check_event(event), draws)
@@ -141,15 +141,15 @@ def tree_log(
 ) -> TreeLog:
     """TreeLog (CLNSS §1.3.3) with the parameters that need the fewest points; see `dpjax.optimizers.interior_point.walk`.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE, for any data, by the accountant that is named; a walk that was stopped
-    never returns an element that is no interior point. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE, for any data, by the named accountant; a walk that was stopped never
+    returns an element that is not an interior point. Not promised: floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       epsilon: total, from 1e-4 to 700.
       delta: total, in (0, 1).
       beta: failure is at most beta on `sample_size(beta=beta)` points or more, whatever they are.
-      accountant, depth: as for `planning.calibrate`, which also tells every number that was chosen.
+      accountant, depth: as for `planning.calibrate`, which also returns every number that was chosen.
 
     Raises:
       TypeError, ValueError: an argument out of range, or traced: the plan is made on the host.
@@ -164,11 +164,11 @@ def tree_log(
 
 
 def tree_log_planned(*, bits: int, plan: planning.Plan) -> TreeLog:
-    """TreeLog with a plan of one's own (`dataclasses.replace` changes one).
+    """TreeLog with a given plan (`dataclasses.replace` changes one).
 
     Raises:
-      ValueError: a deep slice of fewer than K = 2 t2 - 2 points: no privacy is proved for it; or a budget with a number that floats
-        take for 0.
+      ValueError: a deep slice of fewer than K = 2 t2 - 2 points, for which no privacy is proved; or a budget with a number that is 0 as a
+        float.
     """
     arguments.instance("plan", plan, planning.Plan)
     if plan.m2 < plan.K:

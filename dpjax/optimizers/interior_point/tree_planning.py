@@ -1,10 +1,10 @@
-"""How many points the tree score needs, by a theorem and exactly, and offsets with which they are few.
+"""How many points the tree score needs, by a theorem and exactly, and offsets with which it needs few.
 
 Notation of `dpjax.optimizers.interior_point.tree_score`; a key is good if it is an interior point, else bad.
 
-**By a theorem.** Cut points off from both ends. While some are left, l being cut off below and r above, let y be the shallowest key from
-the least to the greatest of them. Its subtree holds them all: m_y >= n - l - r. If #<=y <= #>=y, cut off the points up to y, else those
-from y on: l becomes #<=y, or r becomes #>=y. The keys so met are good, and no two the same. With a and b the greatest epsilon A_z and
+**By a theorem.** Cut points off from both ends. While some are left, with l cut off below and r above, let y be the shallowest key from the
+least to the greatest of them. Its subtree holds them all: m_y >= n - l - r. If #<=y <= #>=y, cut off the points up to y, else those from y
+on: l becomes #<=y, or r becomes #>=y. The keys met in this way are good, and no two are the same. With a and b the greatest epsilon A_z and
 epsilon b_z, and c the new l or r, y weighs at least exp(min(epsilon c - b, epsilon (n - l - r) - a)). Up to the first y where the second of
 these is not the greater, the last cuts on both sides count in full; so for some l and r the good keys weigh at least
 
@@ -12,36 +12,38 @@ these is not the greater, the last cuts on both sides count in full; so for some
 
 or, where there is no such y, e^(epsilon n/2 - b), since a cut has reached n/2 when all points are off.
 
-A bad key has #<= or #>= zero. If m_y = 0 it weighs at most exp(-epsilon A_z). If not it has keys below it (at a leaf's points its key is
+A bad key has #<= or #>= zero. If m_y = 0 it weighs at most exp(-epsilon A_z). If not, it has keys below it (at a leaf's points its key is
 good), is an ancestor of the least or of the greatest point, and weighs at most exp(-epsilon b_z). Above the first key that was met there is
-at most one such key a level, as all points lie below it. Under it there is at most one on each side, and on the side that is cut off first
-are c points at most, c being that cut. So the bad keys weigh at most
+at most one such key on each level, as all points lie below it. Under it there is at most one on each side, and the side that is cut off
+first holds at most c points, c being that cut. So the bad keys weigh at most
 
     W(c) = sum_z N_z e^(-epsilon A_z) + sum_{z > 0} e^(-epsilon b_z) + sum_{0 < z < bits} e^min(-epsilon b_z, epsilon c - epsilon A_z),
 
-N_0 = 1, N_z = 2^(bits - z) keys of level z, and always W = W(n). The first cut is at most max(l, r). Let K = (1 - beta)/beta and
-L_0 = ln(K W): where epsilon max(l, r) - b >= L_0 one key is enough. Else the bad ones weigh at most W((L_0 + b)/epsilon). Let L_1 be
-ln of K times that, and so on, to L. By the inequality of the means they are drawn with probability at most beta if
+where N_0 = 1 and N_z = 2^(bits - z) count the keys of level z, and at most W = W(n). The first cut is at most max(l, r). Let
+K = (1 - beta)/beta and L_0 = ln(K W): where epsilon max(l, r) - b >= L_0 one key is enough. Otherwise the bad keys weigh at most
+W((L_0 + b)/epsilon). Let L_1 be ln of K times that, and so on, to L. By the inequality of the means a bad key is drawn with probability at
+most beta if
 
     epsilon n >= max{a + L_0, a + b + 2 (L - ln 2), a + 2 b + 3 (L - ln 3)}    and    epsilon ceil(n/2) >= b + L_0.
 
-With b = 0 and A_z = A the last one of the three decides, and asks for the fewest points at about exp(-epsilon A) M = bits: those are the
-`plain` offsets, for which n = (ln M + 2 ln(bits) + 3 ln(2K/3) + o(1))/epsilon. That is at most one point above the exact least size for
+With b = 0 and A_z = A the last one of the three decides, and requires the fewest points at about exp(-epsilon A) M = bits: those are the
+`plain` offsets, for which n = (ln M + 2 ln(bits) + 3 ln(2K/3) + o(1))/epsilon. This is at most one point above the exact least size for
 bits = 24, 28 and 32, and at most 2/epsilon above it for 16, 18, 20 and 22 (epsilon = 0.3, 0.5, 1, 2; beta = 0.1, 0.01, 0.001). On wider
 domains three heaps of points show how little it can be above it: l at M/2 - 2, r at M/2 + 1 and the others at M/2 - 1, the three good keys
-that the means are of. At epsilon = 1, beta = 0.1 it says 194, 730 and 2862 for bits = 256, 1024 and 4096, and by the exact law some 193,
-728 and 2861 such points fail more often than that.
+in the inequality of the means. At epsilon = 1, beta = 0.1 it says 194, 730 and 2862 for bits = 256, 1024 and 4096, and by the exact law
+some 193, 728 and 2861 such points fail more often than that.
 
 **Exactly.** The failure is at most beta on all data of n points iff F(S) = bad - odds good <= 0 for all of them, odds = beta/(1 - beta): a
-sum over keys, in which a key counts with the numbers of points before its subtree, before it, at it and below it. So the maximum of F
-over all data, on domains of any size, comes from a programme over subtrees. Let V_z(i, t) be the largest sum over a subtree of keys of
+sum over keys, in which a key counts with the numbers of points before its subtree, before it, at it and below it. So the maximum of F over
+all data, on domains of any size, comes from a dynamic programme over subtrees. Let V_z(i, t) be the largest sum over a subtree of keys of
 levels 1, ..., z that holds the points i + 1, ..., t in order. If the points up to j are before its key and those up to q are not behind it,
 
     V_z(i, t) = max_{i <= j <= q <= t}  V_{z-1}(i, j) + V_{z-1}(q, t) + f_z(min(q, n - j), t - i),
     f_z(r, m) = exp(min(epsilon r - epsilon b_z, epsilon m - epsilon A_z)) (1 if r = 0, else -odds).
 
-As f is a function of the lesser one of q and n - j, the maximum over the other one is a running maximum: n^3 steps a level instead of n^4.
-Subtrees with the key 0 are those that begin at i = 0, and have a row W_z(t) of their own. On a domain of 2^64 points a tenth of a second.
+As f is a function of the lesser one of q and n - j, the maximum over the other one is a running maximum: n^3 steps for each level instead
+of n^4. Subtrees with the key 0 are those that begin at i = 0, and have a row W_z(t) of their own. A domain of 2^64 points takes a tenth of
+a second.
 """
 
 import functools
@@ -56,12 +58,12 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.domains.wide import MAX_BITS
 
-MOST_STEPS = 5e8  # of all programmes of a question; a second or so
+MOST_STEPS = 5e8  # of all programmes together for one question; a second or so
 LARGEST = 600.0  # ln of the largest weight
-SEARCHED_STEPS = 5e7  # of a programme that a search runs a hundred times
-_TURNS = 8  # from L_0 to L; more hardly tell
-_SLACK = 1e-9  # of W: above what rounding in float64 can add up to
-_MARGIN = 0.3  # of ln odds, where sizes are passed without a programme of their own
+SEARCHED_STEPS = 5e7  # of one programme that a search runs a hundred times
+_TURNS = 8  # from L_0 to L; more hardly matter
+_SLACK = 1e-9  # as a share of W: above what rounding in float64 can add up to
+_MARGIN = 0.3  # of ln odds, where sizes are skipped without a programme of their own
 _NAMES = ("a", "alpha", "p", "tau")
 _FIRST_STEPS = (2.0, 0.05, 0.4, 0.03)  # of a search, in nats
 
@@ -88,7 +90,7 @@ def offsets(*, a: Any, alpha: Any = 0.0, p: Any = 0.0, tau: Any = 0.0) -> Offset
     """Offsets from four finite numbers.
 
     Raises:
-      TypeError, ValueError: an argument is no finite number.
+      TypeError, ValueError: an argument is not a finite number.
     """
     given = {"a": a, "alpha": alpha, "p": p, "tau": tau}
     return Offsets(**{name: arguments.real(name, x, above=-math.inf, below=math.inf) for name, x in given.items()})
@@ -105,11 +107,12 @@ def plain(bits: int) -> Offsets:
 
 @functools.lru_cache(1024)
 def least_n(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float, beta: float, most: float) -> int:
-    """Points from which on the failure is at most beta, on all data of that size or a greater one.
+    """The number of points from which on the failure is at most beta, on all data of that size or a greater one.
 
-    By the theorem; and then down to the least size that is right with all sizes above, as far as programmes of `most` steps in all go.
-    Several sizes are passed at once if odds hold with a margin: without a point between the others, n + 1 points are n, of which the good
-    keys weigh no more and the bad ones at least e^-epsilon times as much; so the odds grow by e^epsilon at most from n >= 2 to n + 1.
+    It starts from the theorem and goes down to the least size that is enough with all sizes above, as far as programmes of `most` steps in
+    all allow. Several sizes are skipped at once if the odds hold with a margin: without one point between the others, n + 1 points become
+    n, for which the good keys weigh no more and the bad ones at least e^-epsilon times as much; so the odds grow by at most e^epsilon from
+    n >= 2 to n + 1.
     """
     case, stride = _Case(bits, epsilon, a, alpha, p, tau), max(int(_MARGIN / epsilon), 1)
     n, odds = case.enough(beta), beta / (1 - beta)
@@ -126,21 +129,21 @@ def least_n(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: fl
 
 @functools.lru_cache(256)
 def worst(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float, n: int) -> tuple[float, list[int]]:
-    """The largest failure over all data of n points, and data that have it (Dinkelbach's iteration on the odds)."""
+    """The largest failure probability over all data of n points, and data that reach it (Dinkelbach's iteration on the odds)."""
     return _Case(bits, epsilon, a, alpha, p, tau).worst(n)
 
 
 def planned(*, bits: int, epsilon: float, beta: float = 0.1, evaluations: int = 100) -> Offsets:
-    """Offsets that need fewer points than the `plain` ones, by a search: for n one less each time, by the simplex method.
+    """Offsets that need fewer points than the `plain` ones, by a search with the simplex method, for n reduced by one each time.
 
     Args:
-      bits: 1 to 4096; a programme of more than 5e7 steps (bits n^3) is not tried, and the plain offsets come back.
+      bits: 1 to 4096; a programme of more than 5e7 steps (bits n^3) is not tried, and the plain offsets are returned.
       epsilon: > 0.
-      beta: failure that is allowed.
-      evaluations: programmes for each n.
+      beta: the failure probability that is allowed.
+      evaluations: how many programmes are run for each n.
 
     Returns:
-      The best offsets found, public like their arguments: no data are looked at. Those of the last n with which it is enough.
+      The best offsets found, those of the last n that is enough. They are public like their arguments: no data are used.
 
     Raises:
       TypeError, ValueError: an argument out of range.
@@ -196,7 +199,7 @@ class _Case:
     Attributes:
       sizes, ranks: epsilon A_z and epsilon b_z of the levels z = 0, ..., bits.
       keys: ln N_z.
-      bad: W, at least what all bad keys weigh.
+      bad: W, a bound on the weight of all bad keys.
     """
 
     def __init__(self, bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float) -> None:
@@ -214,7 +217,7 @@ class _Case:
         return float(logs.max() + math.log(np.exp(logs - logs.max()).sum()))
 
     def enough(self, beta: float) -> int:
-        """n by the theorem, a hair more where rounding could tell."""
+        """n by the theorem, a hair more where rounding could matter."""
         log_odds = math.log1p(-beta) - math.log(beta) + 1e-9
         a, b, most = self.sizes.max(), self.ranks.max(), self.log_bad + log_odds
         needed = most
@@ -235,11 +238,11 @@ class _Case:
         return weight
 
     def log_weight(self, score: Any) -> Any:
-        """ln of what a key of score u weighs, from epsilon u."""
+        """ln of the weight of a key of score u, from epsilon u."""
         return score
 
     def worst(self, n: int) -> tuple[float, list[int]]:
-        """The largest failure over all data of n points, and data that have it."""
+        """The largest failure probability over all data of n points, and data that reach it."""
         points, bad, good = self.worst_data(n, 0.0)
         while True:
             odds = bad / good
@@ -258,7 +261,7 @@ class _Case:
         tables = [(spine, inner)]
         for level in range(1, self.bits + 1):
             weight = self.weights(n, odds, level)
-            # Either q <= n - j, and j <= min(q, n - q) is free; or n - j <= q, and q >= max(j, n - j) is.
+            # Either q <= n - j, and any j <= min(q, n - q) is allowed; or n - j <= q, and any q >= max(j, n - j) is.
             right = np.maximum.accumulate(inner[::-1], axis=0)[::-1]
             by_q = np.maximum.accumulate(spine)[least][:, None] + inner + weight
             by_j = spine[:, None] + right[np.maximum(index, n - index)] + weight[::-1]
@@ -279,11 +282,11 @@ class _Case:
         return found
 
     def steps(self, n: int) -> float:
-        """Of the programme for n points; inf where float64 does not hold its numbers."""
+        """The steps of the programme for n points; inf where float64 does not hold its numbers."""
         return self.bits * float(n) ** 3 if self.log_bad < LARGEST else math.inf
 
     def keeps(self, n: int, odds: float) -> bool:
-        """Whether the bad keys weigh at most odds times what the good ones do, on all data of n points."""
+        """Whether the bad keys weigh at most odds times as much as the good ones, on all data of n points."""
         return self.excess(n, odds) <= -_SLACK * self.bad
 
     def excess(self, n: int, odds: float) -> float:

@@ -1,4 +1,4 @@
-"""The exponential mechanism on a score that also counts the points below each key of a search tree: half the points, privately.
+"""The exponential mechanism on a score that also counts the points below each key of a search tree: it needs half as many points.
 
 *The tree.* X = {0, ..., M - 1}, M = 2^bits, is a balanced binary search tree whose keys are all its points. A key y > 0 with t trailing
 zeros has level z = t + 1 and the subtree {y - 2^t + 1, ..., y + 2^t - 1}: that is the perfect tree of 1, ..., M - 1, with root M/2. The
@@ -10,16 +10,16 @@ key 0, one too many for a perfect tree, is the left child of the key 1: its leve
 
 The offsets are a family of four numbers in nats (`Offsets`): epsilon A_z = a - alpha z, epsilon b_z = p ln(1 + z) + tau z.
 
-*Private.* One more point moves each of the three counts by 0 or 1, so every u by [0, 1], whatever the offsets are, as long as they do not
-depend on the data or on their number; so every weight, and their sum, by a factor in [1, e^epsilon], and every probability by a factor in
-[e^-epsilon, e^epsilon]: (epsilon, 0) under ADD_OR_REMOVE_ONE, for data of any size.
+*Private.* One more point raises each of the three counts by 0 or 1. So it raises every u by an amount in [0, 1], whatever the offsets are,
+as long as they do not depend on the data or on their number; every weight, and their sum, by a factor in [1, e^epsilon]; and it moves every
+probability by a factor in [e^-epsilon, e^epsilon]: (epsilon, 0) under ADD_OR_REMOVE_ONE, for data of any size.
 
-*Useful* (how much so: `dpjax.optimizers.interior_point.tree_planning`). Without m_y, the exponential mechanism on the depth, each of M keys
-that are no interior points weighs 1, so that the median must weigh M. Here such a key has #<= or #>= zero, and if it weighs more than
-exp(-epsilon A) it has points below it, so it is on the search path of the least or of the greatest point: at most 2 (bits + 1) keys. The
-M others weigh exp(-epsilon A) at most, each: with A = ln M / epsilon together no more than one. So about ln M / epsilon points suffice,
-not 2 ln M / epsilon, and no epsilon-private algorithm needs fewer than ln((1 - beta) M) / epsilon (`dpjax.bounds.pure_interior_point`).
-At epsilon = 1, beta = 0.1:
+*Useful* (how much so: `dpjax.optimizers.interior_point.tree_planning`). Without m_y this is the exponential mechanism on the depth: each of
+M keys that are not interior points weighs 1, so that the median must weigh M. Here such a key has #<= or #>= zero, and if it weighs more
+than exp(-epsilon A) it has points below it, so it is on the search path of the least or of the greatest point: at most 2 (bits + 1) keys.
+Each of the M others weighs at most exp(-epsilon A): with A = ln M / epsilon, together no more than one. So about ln M / epsilon points
+suffice, not 2 ln M / epsilon, and no epsilon-private algorithm needs fewer than ln((1 - beta) M) / epsilon
+(`dpjax.bounds.pure_interior_point`). At epsilon = 1, beta = 0.1:
 
 | M | 2^3 | 2^16 | 2^32 | 2^64 | 2^256 | 2^1024 | 2^4096 |
 |---|---|---|---|---|---|---|---|
@@ -30,13 +30,13 @@ At epsilon = 1, beta = 0.1:
 
 (`exponential` by its theorem; on the worst data, by the same programme without m_y, it needs 7, 25, 48 and 92 for the first four.)
 
-*Law and sampler.* Keys with points below them are on search paths: `bits` for each point at most. Beside a path hang empty subtrees, with
-the same #<= and #>= for all keys of one, and 2^i keys i levels below its root: a closed sum for each number of points before it and each
-level. An interval's ends are made points that count nothing, so that every empty subtree lies inside or outside as a whole.
+*Law and sampler.* Keys with points below them are on search paths: at most `bits` for each point. Empty subtrees hang beside a path. All
+keys of one have the same #<= and #>=, and 2^i of them lie i levels below its root: this gives a closed sum for each number of points before
+it and each level. An interval's ends become points that count nothing, so that every empty subtree lies inside or outside as a whole.
 Logarithms of M and of e^a are held in the default float: probabilities of float32 are right to a relative 1e-6 at 64 bits and 4e-5 at 1024.
 
-*Literature.* The interior point problem is of Bun, Nissim, Stemmer and Vadhan (2015, arXiv 1504.07553), where pure privacy is settled up to
-a constant by the exponential mechanism and packing; private quantiles by trees recurse (Kaplan, Schnapp, Stemmer 2022) or add noise to
+*Literature.* The interior point problem is due to Bun, Nissim, Stemmer and Vadhan (2015, arXiv 1504.07553), who settle pure privacy up to a
+constant by the exponential mechanism and packing; private quantiles by trees recurse (Kaplan, Schnapp, Stemmer 2022) or add noise to
 counts. A search for a score that counts points in subtrees, or for the constant before ln|X|/epsilon, found nothing.
 
 Its plain twin is `dpjax.verify.plain.tree_score.tree_score_law`.
@@ -62,7 +62,7 @@ from dpjax.optimizers.interior_point import tree_planning as planning
 from dpjax.optimizers.interior_point.base import InteriorPoint
 from dpjax.optimizers.interior_point.tree_planning import Offsets
 
-WORD = 32  # levels that are looked at together: those of the keys whose last one is in the same limb
+WORD = 32  # levels that are processed together: those of the keys whose last digit 1 is in the same limb
 NEVER = np.int32(2**30)  # behind all points
 
 
@@ -72,7 +72,7 @@ class Items:
 
     Attributes:
       x: items in order, shape (rows, limbs).
-      n: how many there are.
+      n: the number of items.
       silent: indices of those that count nothing; NEVER if there is none.
       tail: number of trailing zeros, -1 for the item 0.
       apart: digits of the exclusive or with the item before; the first one's is NEVER.
@@ -106,7 +106,7 @@ class Items:
 
 
 def _items(points: Points, *silent: UInt32[Array, "limbs"]) -> Items:
-    """Items of sorted points; those that are silent in order, too."""
+    """Items of sorted points; the silent ones must be in order, too."""
     x, places = points.x, []
     for i, extra in enumerate(silent):
         place = wide.search(points.x, extra) + i
@@ -127,11 +127,11 @@ def _items(points: Points, *silent: UInt32[Array, "limbs"]) -> Items:
 
 @frozen
 class Block:
-    """The keys of 32 levels whose subtrees hold items, and the empty subtrees below them: ln of what they weigh, by (level, last item).
+    """The keys of 32 levels whose subtrees hold items, and the empty subtrees below them: ln of their weights, by (level, last item).
 
     Attributes:
-      key: of the key itself; -inf where the item is not the last one of a subtree.
-      left, right: of the subtrees on both sides; -inf unless they are empty of items and have keys.
+      key: that of the key itself; -inf where the item is not the last one of a subtree.
+      left, right: those of the subtrees on both sides; -inf unless they are empty of items and have keys.
       before, up_to: how many items are in front of the subtree, and up to its key.
     """
 
@@ -152,7 +152,7 @@ class Entry:
     """What a draw chooses: a key (0), the empty subtree on its left (1) or right (2), or the key 0 (3).
 
     Attributes:
-      kind: see above.
+      kind: 0, 1, 2 or 3, as above.
       root: trailing zeros of the key.
       row: an item below it.
       rank: how many points there are in front of the empty subtree.
@@ -166,7 +166,7 @@ class Entry:
 
 @frozen
 class TreeScore(InteriorPoint):
-    """The exponential mechanism on the tree score; see `tree_score`, which makes it."""
+    """The exponential mechanism on the tree score; build it by `tree_score`."""
 
     bits: Any
     limbs: int = static()
@@ -176,25 +176,25 @@ class TreeScore(InteriorPoint):
     # Weights ----------------------------------------------------------------------------------------------------
 
     def _log_weight(self, score: Float[Array, "*s"]) -> Float[Array, "*s"]:
-        """ln of what a key of score u weighs, from epsilon u."""
+        """ln of the weight of a key of score u, from epsilon u."""
         return score
 
     def _less(self, points: Int[Array, ""]) -> Int[Array, ""]:
-        """How many points all counts are less than they are, of so many: about the depth that the median has.
+        """What is subtracted from all counts of `points` points: about the depth of the median.
 
-        All weights have a factor for it. Those that matter then come from small counts, of which epsilon times one more is epsilon more;
-        of 250,000 it was 1.6 % more, as that many times epsilon has few digits behind the point.
+        This changes all weights by the same factor. The weights that matter then come from small counts, for which one more point adds
+        epsilon; for counts of 250,000 it added 1.6 % more, as that many times epsilon has few digits behind the point.
         """
         return points // 2
 
     def _log_empty(self, least: Array, height: Array, points: Int[Array, ""]) -> Float[Array, "..."]:
-        """ln of what a key with `height` trailing zeros, no points below and `least` on one side weighs, times 2^-(height + 1)."""
+        """ln of the weight of a key with `height` trailing zeros, no points below and `least` on one side, times 2^-(height + 1)."""
         level = (height + 1).astype(float)
         weight = self._log_weight_of(least, jnp.zeros_like(least), level, points)
         return weight - level * math.log(2.0)
 
     def _log_weight_of(self, least: Array, inside: Array, level: Array, points: Int[Array, ""]) -> Float[Array, "..."]:
-        """ln of what keys weigh, by their two counts, of so many points in all."""
+        """ln of the weights of keys, from their two counts, with `points` points in all."""
         epsilon, less = jnp.asarray(self.epsilon, float), self._less(points)
         rank, size = (epsilon * (count - less).astype(float) for count in (least, inside))
         return self._log_weight(jnp.minimum(rank - self.offsets.ranks(level), size - self.offsets.sizes(level)))
@@ -250,7 +250,7 @@ class TreeScore(InteriorPoint):
     # Law --------------------------------------------------------------------------------------------------------
 
     def _log_masses(self, points: Points, interval: Interval) -> Float[Array, "2"]:
-        """ln of what the keys in the interval weigh, and of what all others do."""
+        """ln of the weight of the keys in the interval, and of that of all others."""
         everything = wide.largest(jnp.asarray(self.bits, jnp.int32), self.limbs + 1)
         ends = [wide.resize(wide.minimum(end, everything), self.limbs) for end in (interval.low, interval.high)]
         items = _items(points, *ends)
@@ -263,7 +263,7 @@ class TreeScore(InteriorPoint):
 
         def of_block(block: Block) -> Array:
             stop = jnp.broadcast_to(jnp.arange(1, items.rows + 1, dtype=jnp.int32)[None], block.before.shape)
-            # All keys here have so many items up to them: the interval's low end is one of those, its high end is not.
+            # How many items there are up to the keys here: the interval's low end is one of these items, its high end is not.
             items_up_to = jnp.stack([block.up_to, block.before, stop])
             return split((low < items_up_to) & (high >= items_up_to), block.logs)
 
@@ -304,7 +304,7 @@ class TreeScore(InteriorPoint):
     def _entry(self, key: Array, items: Items) -> Entry:
         """One of the key 0, the keys with items below them and the empty subtrees, by their weights.
 
-        Limb by limb one of its entries is drawn, and a coin says whether it takes the place of the one before.
+        Limb by limb one of its entries is drawn, and a coin decides whether it replaces the one before.
         """
 
         def step(state: tuple[Array, Array, Entry], limb: Array) -> tuple[tuple[Array, Array, Entry], None]:
@@ -350,22 +350,23 @@ class TreeScore(InteriorPoint):
         return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
 
     def points_needed(self, beta: float) -> int:
-        """Least n from which on no data fail with probability above beta.
+        """The least n from which on no data fail with probability above beta.
 
-        By the theorem, and then exactly as far as programmes of 5e8 steps in all go, bits n^3 each. See `tree_planning`.
+        It is found by the theorem, and then exactly as far as programmes of 5e8 steps in all allow, with bits n^3 steps each. See
+        `tree_planning`.
         """
         return planning.least_n(*self._known(), beta, planning.MOST_STEPS)
 
     def worst(self, n: int) -> tuple[float, list[int]]:
-        """The largest failure over all data of n points, exactly, and n points on which it fails so often.
+        """The largest failure probability over all data of n points, exactly, and n points on which it is reached.
 
         By the programme of `dpjax.optimizers.interior_point.tree_planning`, on the host in float64: about n^3 bits steps, some ten times.
 
         Args:
-          n: from 1 on.
+          n: at least 1.
 
         Raises:
-          TypeError, ValueError: n is no such number.
+          TypeError, ValueError: n is not such an integer.
 
         >>> failure, points = tree_score(bits=1, epsilon=1.0).worst(2)
         >>> round(failure, 3), points  # the key 0 is the deeper one
@@ -380,7 +381,7 @@ class TreeScore(InteriorPoint):
 
 
 def _running_sums(logs: Float[Array, "n ranks"]) -> Float[Array, "n ranks"]:
-    """ln of the sums of the first 1, 2, ..., n weights, doubling how many are added up."""
+    """ln of the sums of the first 1, 2, ..., n weights, by doubling."""
     step = 1
     while step < logs.shape[0]:
         before = jnp.pad(logs[:-step], ((step, 0), (0, 0)), constant_values=-jnp.inf)
@@ -396,7 +397,7 @@ def _from_digit(x: UInt32[Array, "limbs"], digit: Int[Array, ""]) -> UInt32[Arra
 def tree_score(*, bits: int, epsilon: Any, offsets: Offsets | None = None) -> TreeScore:
     """The exponential mechanism on the tree score; see the module.
 
-    A run looks at 32 levels of the tree at once, which takes 3 kB a point: 3 GB for a million of them.
+    A run processes 32 levels of the tree at once, which takes 3 kB for each point: 3 GB for a million points.
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE, for any data and any offsets (proved in the module). Not promised:
     floating-point side channels; a cryptographic generator.

@@ -1,18 +1,18 @@
 """TreeLog: the interior point problem by recursion on the levels of a trie (Kaplan, Ligett, Mansour, Naor, Stemmer 2020;
 CLNSS §1.3.3; completed here).
 
-One level, on a multiset in {0, ..., 2^h - 1}, under add/remove. Let p be the law of optimal partition selection at (eps, d), g the
-least count it surely keeps, and p~(c) = p(c - t1 + 1), q~ = 1 - p~: a coin that never falls below t1 and surely from t2 = t1 + g - 1
-on.
+One level, on a multiset in {0, ..., 2^h - 1}, under add/remove. Let p be the law of optimal partition selection at (eps, d), g the least
+count that it keeps with certainty, and p~(c) = p(c - t1 + 1), q~ = 1 - p~: a coin that never comes up below t1, and always from
+t2 = t1 + g - 1 on.
 
 1. *Left slice.* The m1 (+ noise) smallest points are set aside.
-2. *Walk.* From the root of the binary trie of the rest follow the heavier child (ties: left). At each node, with probability p~ of
-   the lighter child's weight, STOP with the last element of the left child's range: both children hold points, so it is interior.
+2. *Walk.* From the root of the binary trie of the rest, follow the heavier child (ties: left). At each node, with probability p~ of the
+   lighter child's weight, STOP with the last element of the left child's range: both children hold points, so it is interior.
 3. *Deep slice.* If the walk never stops: a point's level is the depth of the deepest path node above it. The m2 (+ noise) points of
    greatest level (ties by value) are set aside.
-4. *Recursion* on the levels of what is left, numbers in {0, ..., h}: it returns an interior point l of them.
+4. *Recursion* on the levels of the points that are left, numbers in {0, ..., h}: it returns an interior point l of them.
 5. *Delayed compute.* Some point left the path at or above depth l, so its node of depth l + 1 holds some points but not all. A_dist
-   releases that node as the prefix of l + 1 bits that most of the deep slice has; a noisy count of the left slice tells whether the
+   releases that node as the prefix of l + 1 bits that most of the deep slice has; a noisy count of the left slice decides whether the
    node's least or its greatest element is the interior point.
 
 The last level is the exponential mechanism on the depth min(#<=x, #>=x).
@@ -21,17 +21,17 @@ The last level is the exponential mechanism on the depth min(#<=x, #>=x).
 
     d' = d + e^eps max q~(m) p~(floor(m/2)) over 2 t1 <= m < t2     (so d' = d from t1 = g - 1 on: there is no such m).
 
-Let D be what the left slice left, D' = D + z. "Went on" is one outcome, because the deep slices then are equal, or differ by one
-insertion or replacement, and the levels left are equal or differ by one insertion. A walk from a node of weight m stops with
-probability at most B(m) = p~(floor(m/2)), 0 below 2 t1: m < 3 t1 here, and a stop at lam >= t1 leaves less than 2 t1.
+Let D be what the left slice leaves, and D' = D + z. "Went on" is one outcome, because then the deep slices are equal, or differ by one
+insertion or replacement, and the levels left are equal or differ by one insertion. A walk from a node of weight m stops with probability at
+most B(m) = p~(floor(m/2)), 0 below 2 t1: m < 3 t1 here, and a stop at lam >= t1 leaves less than 2 t1.
 
 *No tie broken.* z follows the path to its leaf, or falls into the lighter child of one node u, whose test sees lam + 1 in place of lam.
 No other test changes: one (eps, d) event. If both go on, the order of D' is that of D with z inserted at z's level.
 
-*A tie broken at u*, of weight W in D: the walks part there. Either (a) the children weigh w, w and z falls right: both tests see w.
-Or (b) they weigh w, w + 1 and z falls left: the tests see w and w + 1. Stops below u have no counterpart in the other run (the value
-of a stop tells its node); b and b' are their conditional probabilities.
-- w >= t2: both stop at u. w = t2 - 1: in (a) all that is no stop at u has mass q~(t2 - 1) <= d; in (b) D' stops surely, D with
+*A tie broken at u*, of weight W in D: the walks part there. Either (a) the children weigh w and w, and z falls right: both tests see w. Or
+(b) they weigh w and w + 1, and z falls left: the tests see w and w + 1. Stops below u have no counterpart in the other run (the value of a
+stop tells its node); b and b' are their conditional probabilities.
+- w >= t2: both stop at u. w = t2 - 1: in (a) everything but a stop at u has mass q~(t2 - 1) <= d; in (b) D' stops with certainty, D with
   probability >= 1 - d.
 - w <= t2 - 2: then W <= 2 t2 - 3 <= m2. Points outside u have the same levels in both runs, above all of those inside. So the slices
   are u + (the next m2 - W) and u + z + (the next m2 - W - 1), the last point of u left out if m2 = W: one replacement; the levels
@@ -42,14 +42,14 @@ of a stop tells its node); b and b' are their conditional probabilities.
 **N levels and the base** are, by composition, ((4N + 1) eps, N (d' + e^eps d)) with equal budgets, sizes public or not: z in the left
 slice pushes its last point into the rest, so both slices may differ by a replacement, under which the count moves by at most 1 and
 A_dist is (2 eps, e^eps d). By slicing (`dpjax.accounting.slicing`) a compute costs eps on slices that differ by an insertion, 2 eps
-by a replacement, and the walks are composed on top. The order is no adjacency-preserving map: below a broken tie k points of D' are k
-- 1 points of D and z only for k > W. So m2 >= K = 2 t2 - 2 is asked for.
+by a replacement, and the walks are composed on top. The order is not an adjacency-preserving map: below a broken tie, k points of D' are
+k - 1 points of D and z only for k > W. So m2 >= K = 2 t2 - 2 is required.
 
 (The walk's theorem is sharp: at t1 = g - 2 and d' = d, or with m2 = 2 t2 - 4, small datasets exceed it; see the tests. A simpler
 choice that also works is t1 = g + 2, K = 2 t2 + 1.)
 
 **One algorithm, two uses.** `walk`, `remainder`, `choose` and `base_log_law` are pure functions of the data and the choices so far.
-`sample` draws a choice and calls the next; `law` calls the next for every choice and adds up.
+`sample` draws a choice and calls the next function; `law` calls it for every choice and adds up.
 """
 
 import dataclasses
@@ -78,19 +78,19 @@ NOTHING = np.int32(2**31 - 1)  # sorts behind every level
 
 @frozen
 class Parameters:
-    """What a run may spend and how it cuts; see `dpjax.optimizers.interior_point.planning` for a choice that keeps a total.
+    """The budgets of a run, and where it cuts; see `dpjax.optimizers.interior_point.planning` for a choice that keeps a total.
 
     Attributes:
       walk_epsilon, walk_delta: those of the partition selection that stops the walk.
-      select_epsilon, select_delta: A_dist on the deep slice.
-      count_epsilon: the noisy count of the left slice.
-      base_epsilon: the exponential mechanism at the end.
-      slice_epsilon: noise Geom(1 - e^-slice_epsilon) on the slices' sizes; not used unless `noisy`.
+      select_epsilon, select_delta: those of A_dist on the deep slice.
+      count_epsilon: that of the noisy count of the left slice.
+      base_epsilon: that of the exponential mechanism at the end.
+      slice_epsilon: that of the noise Geom(1 - e^-slice_epsilon) on the slices' sizes; not used unless `noisy`.
       left, deep: m1 and m2.
       never_below: t1.
       at: the anchors of partition selection at (walk_epsilon, walk_delta).
       depth: number N of levels before the last (static).
-      noisy: whether the slices' sizes are noisy, as Reorder-Slice-Compute asks (static).
+      noisy: whether the slices' sizes are noisy, as Reorder-Slice-Compute requires (static).
     """
 
     walk_epsilon: Any
@@ -144,8 +144,8 @@ class Levels:
     """A multiset of levels, by value.
 
     Attributes:
-      level: increasing.
-      up_to: how many are at most level[i], where level[i + 1] is another one.
+      level: the levels, increasing.
+      up_to: how many are at most level[i], where level[i + 1] differs from it.
       count: how many there are.
     """
 
@@ -160,7 +160,7 @@ class Levels:
         return jnp.where(index < self.count, self.level[jnp.minimum(node, self.level.shape[0] - 1)], NOTHING)
 
     def counts(self, size: int) -> Int[Array, "size"]:
-        """How many there are of 0, ..., size - 1."""
+        """How often each of 0, ..., size - 1 occurs."""
         each = self.up_to - jnp.concatenate([jnp.zeros((1,), jnp.int32), self.up_to[:-1]])
         return jnp.zeros((size,), jnp.int32).at[self.level].add(each)
 
@@ -208,7 +208,7 @@ class Deep:
 
     Attributes:
       taken: their number.
-      cut: the level of the last of them; it means nothing if there is none.
+      cut: the level of the last of them; meaningless if there is none.
     """
 
     taken: Int[Array, ""]
@@ -264,7 +264,7 @@ class Choice(NamedTuple):
 
 
 def choose(tree: Trie, walked: Walk, deep: Deep, level: Int[Array, ""], parameters: Parameters) -> Choice:
-    """What the two slices say of the path's node of depth level + 1."""
+    """What the two slices say about the path's node of depth level + 1."""
     length = jnp.minimum(level + 1, tree.bits)
     node = unless(
         (length <= deep.cut) | (deep.taken == 0),
@@ -303,7 +303,7 @@ class Run:
 
     Attributes:
       stopped: whether the walk stopped.
-      level: the recursion's answer l (it means nothing if the walk stopped).
+      level: the recursion's answer l (meaningless if the walk stopped).
     """
 
     answer: Answer
@@ -332,7 +332,7 @@ def sample(key: Array, tree: Trie, parameters: Parameters, limit: int) -> Run:
 def _sample_level(
     key: Array, levels: Levels, tree: Trie, parameters: Parameters, limit: int
 ) -> tuple[Int[Array, ""], Bool[Array, ""]]:
-    """Step 4: an interior point of the levels, cut to at most `tree.bits`; and whether there is one."""
+    """Step 4: an interior point of the levels, clipped to at most `tree.bits`; and whether there is one."""
     inner = level_bits(tree.bits)
     if parameters.depth == 1:
         level, found = _sample_base(key, levels, inner, parameters, limit, tree.rows), jnp.bool_(True)
@@ -365,12 +365,12 @@ def noise(key: Array, parameters: Parameters, shape: tuple[int, ...] = ()) -> In
     """Noise on the sizes of slices."""
     if not parameters.noisy:
         return jnp.zeros(shape, jnp.int32)
-    # Cut far beyond any number of points, so that a size cannot overflow.
+    # Clipped far beyond any number of points, so that a size cannot overflow.
     return jnp.minimum(one_sided_geometric(key, shape, epsilon=parameters.slice_epsilon), 1 << 30)
 
 
 def _coins(key: Array, log_p: Array, log_q: Array) -> Bool[Array, "nodes"]:
-    """Fresh coins; what is certain is not left to the coin."""
+    """Fresh coins; certain events do not depend on the coin."""
     return (random.bernoulli(key, log_p, log_q) & (log_p > -jnp.inf)) | (log_q == -jnp.inf)
 
 
@@ -428,7 +428,7 @@ def law(tree: Trie, parameters: Parameters, limit: int, sizes: Int[Array, "depth
 def _level_log_law(
     levels: Levels, tree: Trie, parameters: Parameters, limit: int, sizes: Array
 ) -> tuple[Float[Array, "levels"], Float[Array, ""]]:
-    """Step 4: ln P[l] for l = 0, ..., limit (cut to at most `tree.bits`), and ln P[no l]."""
+    """Step 4: ln P[l] for l = 0, ..., limit (clipped to at most `tree.bits`), and ln P[no l]."""
     inner, size = level_bits(tree.bits), 1 << limit.bit_length()
     none = jnp.full((), -jnp.inf)
     if parameters.depth == 1:
@@ -460,5 +460,5 @@ def _scatter(log_law: Array, point: Array, log_p: Array) -> Array:
     added = jnp.zeros_like(log_law).at[point].add(jnp.exp(log_p - top))
     log_added = jnp.where(
         added > 0, jnp.log(jnp.where(added > 0, added, 1.0)), -jnp.inf
-    )  # no slope where nothing is added
+    )  # no derivative where nothing is added
     return logspace.logaddexp(log_law, top + log_added)

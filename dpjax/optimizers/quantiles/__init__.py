@@ -1,31 +1,31 @@
 """Approximate quantiles from any interior point solver (CLNSS §1.4, after Bun, Nissim, Stemmer and Vadhan 2015).
 
 An interior point z of the 2m points around rank k has a rank within m - 1 of k: with x_1 <= ... <= x_n and the slice
-x_(k-m+1), ..., x_(k+m), at least k-m+1 points are <= z and at most k+m-1 are < z. Ranks past the ends count as points 0
-below and 2^bits - 1 above, so that the slice always has 2m points; they only help, since every z lies between them.
+x_(k-m+1), ..., x_(k+m), at least k-m+1 points are <= z and at most k+m-1 are < z. Ranks past the ends count as points, 0 below and
+2^bits - 1 above, and so the slice always has 2m points. These extra points only help, since every z lies between them.
 
 | factory | quantiles | privacy, for a solver that is (e, d)-private under add/remove |
 |---|---|---|
-| `direct` | any q fractions, a run each on the whole dataset | q runs of (2e, (1 + exp(e)) d) |
+| `direct` | any q fractions, one run each on the whole dataset | q runs of (2e, (1 + exp(e)) d) |
 | `recursive` | all multiples of 2^-L: the median, then the medians of both sides, ... | L runs of (2e, (1 + exp(e)) d) |
 | `sliced` | evenly spaced ones, in one pass by Reorder-Slice-Compute | e for any number of slices, see `accounting.slicing` |
 | `approximate` | any q fractions, the middle one first, then both sides; without a solver | a total: (epsilon, delta) or rho |
-| `inverse_sensitivity` | any q fractions at once, by how many records would make them right; without a solver | a total epsilon or rho |
-| `joint` | any q fractions at once, by the gaps between them, ties broken as suits them best; no solver | a total epsilon or rho |
-| `noisy_slices` | any q fractions, disjoint slices around ranks with correlated noise | 2e and the noise's, for any q |
-| `rank_exponential` | any q fractions, a run each of the exponential mechanism on rank errors, no solver | total (epsilon, delta) or rho |
-| `permute_and_flip` | likewise by permute-and-flip, which is as private, and better where few points are right | a total epsilon |
-| `tree` | any q fractions, all read off one hierarchical histogram; without a solver | a total epsilon, however many |
+| `inverse_sensitivity` | any q fractions at once, scored by how many records would make them right; no solver | a total epsilon or rho |
+| `joint` | any q fractions at once, scored by the gaps between them, with ties broken in their favour; no solver | a total epsilon or rho |
+| `noisy_slices` | any q fractions, from disjoint slices around ranks with correlated noise | 2e plus the noise's, for any q |
+| `rank_exponential` | any q fractions, each by the exponential mechanism on rank errors; without a solver | total (epsilon, delta) or rho |
+| `permute_and_flip` | likewise by permute-and-flip, which is as private, and more accurate where few points are right | a total epsilon |
+| `tree` | any q fractions, all read off one hierarchical histogram; without a solver | a total epsilon, for any q |
 | `unbounded` | any q fractions, by AboveThreshold along a geometric grid; without a solver, without bounds | a total epsilon |
 
 **Why 2e.** The number n of points is private, and the wanted rank is k(n) = floor(f n + 1/2), so k(n+1) - k(n) is 0 or 1. Insert a point
 at position p of the sorted dataset and compare the windows, positions [k-m, k+m) from 0. If k stays: nothing changes for p >= k+m;
 otherwise the window loses its last point and gains the new one (p inside) or the one that moves up from below (p < k-m). If k moves up:
 nothing changes for p <= k-m; otherwise it loses its first point and gains the new one or the one above. So neighbouring datasets give
-slices that are equal or differ by one replacement, two steps of add/remove: `Guarantee.group(2)`. No window does better: to
-be spared a removal its ends would have to move by one exactly if p lies below them, but they depend on n alone. Replacing a point
-of a dataset of public size is also one replacement in the window (remove a, insert b, with k fixed: at most one point leaves and one
-enters), so that `direct` promises the same under both relations.
+slices that are equal or differ by one replacement, two steps of add/remove: `Guarantee.group(2)`. No window does better: to avoid the
+removal, its ends would have to move by one exactly when p lies below them, but they depend on n alone. Replacing a point of a dataset of
+public size is also one replacement in the window (remove a, insert b, with k fixed: at most one point leaves and one enters), so that
+`direct` promises the same under both relations.
 
     >>> import jax
     >>> from dpjax import Points

@@ -27,24 +27,24 @@ from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
 
 def _by_places(make: Any, *, delta: float = 0.0, **given: Any) -> Any:
-    """One mechanism finds all quantiles, wherever they lie: a small delta would bring next to nothing, and is left over."""
+    """One mechanism that finds all quantiles, wherever they lie: a small delta would gain next to nothing, and is left unspent."""
     return make(**given, base="places")
 
 
 def _approximate(*, origin: int, **given: Any) -> ApproximateQuantiles:
-    """Its outputs weigh the same, wherever they are."""
+    """`approximate` without an origin: its outputs weigh the same, wherever they are."""
     return approximate(**given)
 
 
 def _permute_and_flip(*, delta: float = 0.0, rho: float | None = None, **given: Any) -> PermuteAndFlip:
-    """A delta is left over, too."""
+    """`permute_and_flip` by scales; a delta is left unspent, too."""
     if rho is not None:
         raise ValueError('algorithm="permute_and_flip" takes a total of epsilon, not of rho: use "rank_exponential"')
     return permute_and_flip(**given, base="scales")
 
 
-# Measured, see README.md beside this file: from how many quantiles on `joint` is chosen, and from how many on `approximate`, for totals of
-# rho and for all others.
+# The numbers of quantiles from which `joint` is chosen, and from which `approximate` is, for totals of rho and for all others. They were
+# measured; see README.md beside this file.
 MANY = 48
 SO_MANY_AT_RHO, SO_MANY = 24, 128
 
@@ -59,12 +59,12 @@ ALGORITHMS: dict[str, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class Exactly:
-    """What the law says on given data, which must be public: it is not private.
+    """The error on given data, by the law. The data must be public: this is not private.
 
     Attributes:
-      rank_error: the least number of ranks that no value misses, but with probability beta at most.
-      probability: of that, at least 1 - beta.
-      low, high: between which values each quantile then lies: those at its rank less, and plus, `rank_error`.
+      rank_error: the least number of ranks such that no value is off by more, except with probability at most beta.
+      probability: the probability of this event, at least 1 - beta.
+      low, high: the values between which each quantile then lies: those at its rank minus, and plus, `rank_error`.
     """
 
     rank_error: int
@@ -79,14 +79,15 @@ class Answer:
 
     Attributes:
       values: the quantiles, increasing, as values of the column (or integers, for points).
-      fractions: which ones.
-      rank_error: with probability 1 - beta no value is more than so many ranks from the wanted one, floor(f n + 1/2), whatever the data.
-      beta: see there.
-      algorithm: what found them; call its other methods on public data only.
-      guarantee: of all values together, never more than the total asked for; for a total of rho the pure epsilon that it takes.
+      fractions: the fractions that they belong to.
+      rank_error: with probability 1 - beta no value is more than this number of ranks from the wanted one, floor(f n + 1/2), whatever the
+        data.
+      beta: the probability with which `rank_error` may be exceeded.
+      algorithm: the algorithm that found them; call its other methods on public data only.
+      guarantee: that of all values together, never more than the requested total; for a total of rho, the pure epsilon that it takes.
       rho: all values together are rho-zCDP.
-      outcome: the run.
-      encoding: of the column; None for points.
+      outcome: the outcome of the run.
+      encoding: the encoding of the column; None for points.
     """
 
     values: Any
@@ -112,9 +113,9 @@ class Answer:
     def exactly(self, data: Any) -> Exactly:
         """The error on PUBLIC data, by the law of the algorithm: for planning, on data like one's own.
 
-        Of "inverse_sensitivity" there is no law of intervals: then what is said holds, but a few ranks less might hold, too; see
-        `InverseSensitivityQuantiles.failure_bound`. Takes some ten evaluations: half a minute for 1,000 points, most of it compilation, and
-        minutes for 100,000.
+        "inverse_sensitivity" has no law of intervals: then the result is an upper bound, and a few ranks less might hold, too; see
+        `InverseSensitivityQuantiles.failure_bound`. This takes about ten evaluations: half a minute for 1,000 points, most of it
+        compilation, and minutes for 100,000.
 
         Args:
           data: a `Column` or `Points` of the same domain.
@@ -164,14 +165,15 @@ def _beyond(algorithm: RankedQuantiles, points: Points, ranks: Any) -> Any:
 def chosen(
     *, fractions: Sequence[float], epsilon: float = 1.0, delta: float = 0.0, rho: float | None = None, bits: int = 1
 ) -> str:
-    """Which algorithm is used: by the fractions, the total and the bits, which are public.
+    """The name of the algorithm to use, by the fractions, the total and the bits, which are public.
 
-    One quantile is found by its rank error, several by inverse sensitivity, which for one is the same score but must find a place among
-    equal points. For one quantile permute-and-flip errs less than the exponential mechanism at the same rate, but rho, or a large delta,
-    gives the latter a higher one (epsilon matters only then). Inverse sensitivity is one mechanism, which a delta does not help; the
-    levels of `approximate` and the runs of `rank_exponential` compose, and the former are few. From `SO_MANY` quantiles on, `approximate`
-    is taken: of a thousand points others lose everything, and of many thousands they take minutes. README.md beside this file says what
-    was measured. Short of that, `joint` is taken from `MANY` quantiles on: it errs as much there, in a sixth of the time.
+    One quantile is found by its rank error, several by inverse sensitivity, which for one quantile is the same score but must find a place
+    among equal points. For one quantile permute-and-flip has smaller errors than the exponential mechanism at the same rate, but a total of
+    rho, or a large delta, gives the latter a higher rate (epsilon matters only then). Inverse sensitivity is one mechanism, which a delta
+    does not help; the levels of `approximate` and the runs of `rank_exponential` compose, and the former are few. From `SO_MANY` quantiles
+    on, `approximate` is used: on a thousand points the others lose all accuracy, and on many thousands they take minutes. README.md beside
+    this file says what was measured. Below that, `joint` is used from `MANY` quantiles on: its errors there are as large, in a sixth of the
+    time.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.5], rho=0.02), chosen(fractions=[0.25, 0.5, 0.75])
     ('permute_and_flip', 'rank_exponential', 'inverse_sensitivity')
@@ -189,7 +191,7 @@ def chosen(
 
 
 def of_choice(algorithm: str | None, *, bits: int, fractions: Sequence[float], origin: int = 0, **budget: Any) -> Any:
-    """The algorithm of that name, or the one `chosen`, for a total of epsilon and perhaps delta, or of rho; `origin` of `scales`."""
+    """The algorithm of that name, or the one `chosen`, for a total of epsilon and perhaps delta, or of rho; `origin` is for `scales`."""
     name = chosen(fractions=fractions, bits=bits, **budget) if algorithm is None else algorithm
     make = ALGORITHMS[arguments.choice("algorithm", name, tuple(ALGORITHMS))]
     return make(bits=bits, fractions=fractions, origin=origin, **budget)
@@ -212,26 +214,26 @@ def quantiles(
     Args:
       data: a `Column` of `dpjax.encode`, whose bounds and unit are public; or `Points`.
       fractions: increasing, each strictly between 0 and 1.
-      epsilon: of all quantiles together.
+      epsilon: the total for all quantiles together.
       delta: likewise, in [0, 1).
-      rho: likewise, of zero-concentrated privacy, in place of epsilon and delta.
+      rho: the total of zero-concentrated privacy, in place of epsilon and delta.
       key: PRNG key.
-      beta: with what probability `rank_error` may be exceeded.
-      bits: of the domain of `Points`; default all that their limbs hold. A column knows its own.
+      beta: the probability with which `rank_error` may be exceeded.
+      bits: those of the domain of `Points`; default: all that their limbs hold. A column has its own.
       algorithm: one of `ALGORITHMS`; default `chosen`, by the fractions, the kind of total and the bits, never by the data. For two dozen
-        quantiles and more of few records, fewer than some 8 / epsilon for each, "approximate" is the safe one.
+        or more quantiles of few records, fewer than about 8 / epsilon for each quantile, "approximate" is the safe choice.
 
     Formal guarantees: (epsilon, delta), or rho-zCDP, under ADD_OR_REMOVE_ONE for `values` and `rank_error` together, for columns whose
     encoding is public: an array of a fixed type, with bounds and unit if any. (A type may depend on the values, see
-    `dpjax.data.encoding`.) Outputs also weigh by public intervals of codes, and by their distance from `Encoding.origin`, which is public,
-    too (for points: from 0). `rank_error` is about the encoded column, after clipping and rounding to units. Not promised: floating-point
-    side channels, the time a run takes; a cryptographic generator.
+    `dpjax.data.encoding`.) The weights of outputs also depend on public intervals of codes, and on their distance from `Encoding.origin`,
+    which is public, too (for points: from 0). `rank_error` is about the encoded column, after clipping and rounding to units. Not promised:
+    floating-point side channels, the time a run takes; a cryptographic generator.
 
-    A run takes the longer the more fractions there are: of 1,000 values 0.2 s for 9 of them, 5 s for 24 and up to a minute for 127 (two
-    cores of a slow machine). `algorithm="approximate"` takes milliseconds, and errs more but for a hundred or so.
+    The more fractions there are, the longer a run takes: on 1,000 values 0.2 s for 9 fractions, 5 s for 24 and up to a minute for 127 (two
+    cores of a slow machine). `algorithm="approximate"` takes milliseconds, and has larger errors except for a hundred fractions or so.
 
     Raises:
-      TypeError, ValueError: an argument out of range; data that are neither, or outside the domain.
+      TypeError, ValueError: an argument out of range; data of another type, or outside the domain.
 
     >>> import dpjax
     >>> incomes = np.random.default_rng(0).lognormal(10, 1, 2000)
@@ -261,7 +263,7 @@ def quantiles(
     else:
         budget = {"rho": arguments.known("rho", rho)}
     made = of_choice(algorithm, bits=bits, fractions=fractions, origin=origin, **budget)
-    # What is focused tells how many rows there are: it runs, and is not shown.
+    # The focused algorithm reveals how many rows there are: it is run, but not returned.
     focused = made.focused(points.rows)
     outcome = _program()(focused, arguments.key(key), focused.fit(points))
     return Answer(
@@ -279,12 +281,12 @@ def quantiles(
 
 @functools.cache
 def _program() -> Any:
-    """One run, which takes far longer to compile: with the compiler's options for that."""
+    """One run, with compiler options for fast compilation, which takes far longer than the run itself."""
     return jax.jit(lambda algorithm, key, points: algorithm(key, points), compiler_options=staging.compiled_fast())
 
 
 def _points(data: Any) -> tuple[Points, Any]:
-    """The points, and what a list of outputs stands for."""
+    """(The points, the function that turns a list of outputs into values.)"""
     if isinstance(data, Column):
         return data.points, data.decode
     if not isinstance(data, Points | Sample):

@@ -1,38 +1,40 @@
-"""The middle quantile, then the middle ones of what lies on both sides, and so on (ApproximateQuantiles: Kaplan, Schnapp, Stemmer 2022).
+"""The middle quantile, then the middle ones of both sides, and so on (ApproximateQuantiles: Kaplan, Schnapp, Stemmer 2022).
 
 Of m fractions the middle one is found first, then the middle ones of those below and above it, among the points on their side only: m
-fractions take L = ceil(log2(m + 1)) levels. A node (l, r) between two answers, or an end, holds the n_v points in [y_l, y_r) and wants
-the fraction g = (f - f_l) / (f_r - f_l) of them below its answer, which is drawn from [y_l, y_r) with P[y] proportional to exp(-lambda_v
+fractions take L = ceil(log2(m + 1)) levels. A node (l, r), between two answers or ends of the domain, holds the n_v points in [y_l, y_r)
+and wants the fraction g = (f - f_l) / (f_r - f_l) of them below its answer, which is drawn from [y_l, y_r) with P[y] proportional to
+exp(-lambda_v
 |#{points of the node below y} - g n_v|).
 
 **Ties.** Points equal to a have places in [a, a + 1) that do not depend on how many there are (`ties`): the domain is
 refined by b = `extra` bits, its points y stand for floor(y / 2^b), and the i-th of them, at a + v_i, is below y = 2^b a + u if
 2^b v_i <= u. So one more point moves the number below y by 0 or 1, and by no less for a greater y.
 
-**Privacy** (ADD_OR_REMOVE_ONE). So one more point raises the count of one node of each level, that for which the number below y_r moves
-and that below y_l does not; all other nodes keep theirs. In that node the number below y moves by 0 up to some place p and by 1 above,
-and the target by g. Where the number is below the target, its error moves by g up to p and by -(1 - g) above; where it is above, by -g
-and 1 - g. If p is among the former the range of these moves is max{g, 1 - g} + 1 - g, else g + max{g, 1 - g}: 2 max{g, 1 - g} at most.
-With lambda_v = epsilon / (2 L max{g, 1 - g}) a level costs epsilon / L, and all of it is (epsilon, 0)-private: a rate of epsilon / L for
-evenly spaced fractions, 2^L - 1. The losses of a level lie in an interval of that length, so that r^2/8-zCDP holds for a level that costs r
-(`accounting.exponential`): in place of epsilon / L a level may cost sqrt(8 rho / L) for a total of rho, and for a total (epsilon, delta)
-with the largest rho from which that follows, if it is more.
+**Privacy** (ADD_OR_REMOVE_ONE). So one more point raises the count of one node on each level, the one for which the number below y_r moves
+and the number below y_l does not; all other nodes keep theirs. In that node the number below y moves by 0 up to some place p and by 1
+above, and the target by g. Where the number is below the target, its error moves by g up to p and by -(1 - g) above; where it is above, by
+-g and 1 - g. If p is among the former, the range of these moves is max{g, 1 - g} + 1 - g, otherwise g + max{g, 1 - g}: at most 2 max{g,
+1 - g}. With lambda_v = epsilon / (2 L max{g, 1 - g}) a level costs epsilon / L, and the whole is (epsilon, 0)-private. The rate is
+epsilon / L for 2^L - 1 evenly spaced fractions. The losses of a level lie in an interval whose length is its cost, so a level that costs r
+is r^2/8-zCDP (`accounting.exponential`). So in place of epsilon / L a level may cost sqrt(8 rho / L) for a total of rho; likewise for a
+total (epsilon, delta), with the largest rho from which (epsilon, delta) follows, if that is more.
 
-**Utility** (b = 32, at most n points). Places of equal points are 1/(2n) of their cell apart at least, and as far from its ends (`ties`),
-so that 2^b/(2n) answers or more lie between any two neighbouring points. A node of n_v >= 2 points has a whole number from 1 to n_v - 1
-within 1 of g n_v, and with n_v <= 1 no error exceeds max{g, 1 - g}: so e <= 1 for 2^b/(2n) answers, or e < 1 for all. Of 2^(d + b) answers
-at most, those with e > 1 + t have probability at most N exp(-lambda_v t), N = 2^(d + 1) n. Rounding g to 2^-32 moves e by n 2^-33 at most.
-So whatever came before, e is at most 1 + n 2^-33 + (ln N + E_v)/lambda_v in law, E_v a fresh exponential variable of mean 1. Errors add
-up: that of an answer is at most its own, and g and 1 - g times those of the answers beside it. So it is at most the sum of
-c_v (1 + n 2^-33 + (ln N + E_v)/lambda_v) over the nodes that it depends on, with weights c_v that the fractions make, and for every
-theta below all lambda_v/c_v
+**Utility** (b = 32, at most n points). Places of equal points are at least 1/(2n) of their cell apart, and as far from its ends (`ties`),
+so that at least 2^b/(2n) answers lie between any two neighbouring points. For a node of n_v >= 2 points some integer from 1 to n_v - 1 lies
+within 1 of g n_v, and with n_v <= 1 no error exceeds max{g, 1 - g}: so e <= 1 for 2^b/(2n) answers, or e < 1 for all. There are at most
+2^(d + b) answers, so those with e > 1 + t have probability at most N exp(-lambda_v t), N = 2^(d + 1) n. Rounding g to 2^-32 moves e by at
+most n 2^-33. So, whatever came before, e is stochastically at most 1 + n 2^-33 + (ln N + E_v)/lambda_v, where E_v is a fresh exponential
+variable of mean 1. Errors add up: that of an answer is at most that of its node, plus 1 - g times that of the answer to its left and g
+times that of the answer to its right. So it is at most the sum of c_v (1 + n 2^-33 + (ln N + E_v)/lambda_v) over the nodes that it depends
+on, with weights c_v that follow from the fractions, and for every theta below all lambda_v/c_v
 
     P[sum c_v E_v/lambda_v > s] <= exp(-theta s) prod 1/(1 - theta c_v/lambda_v).
 
-Each answer may fail with beta/m. So it pays ln(m/beta) about once, where one bound a node, added up, would pay it once a level.
+Each answer may fail with probability beta/m. So it pays ln(m/beta) about once, whereas the sum of one bound for each node would pay it once
+for each level.
 
-The law of all answers is exact on small domains (`pmf`), by the product of what each node does; the law of ranks is not known for large
-ones, as a node's weights depend on where in its gap an earlier answer fell. The plain twin is
+On small domains the law of all answers is exact (`pmf`), as the product of the laws of the nodes. On large ones the law of ranks is not
+known, as a node's weights depend on where in its gap an earlier answer fell. The plain twin is
 `dpjax.verify.plain.quantiles.approximate_law`."""
 
 import math
@@ -63,7 +65,7 @@ MOST_BITS = 4000  # and 32 more that spread equal points
 
 @frozen
 class Node:
-    """Places of an answer and of both beside it, 0 and m + 1 being the ends; G of g = G 2^-32."""
+    """The places of an answer and of those to its left and right, 0 and m + 1 being the ends; the integer G of g = G 2^-32."""
 
     place: Int[Any, "*nodes"]
     left: Int[Any, "*nodes"]
@@ -101,10 +103,10 @@ class ApproximateQuantiles(Quantiles):
     Attributes:
       bits: d.
       fractions: F for each wanted fraction F 2^-32, increasing.
-      epsilon: the total one.
-      delta: the total one, 0 for pure privacy.
-      nodes: of the tree, which the fractions make.
-      limbs: of a point (static).
+      epsilon: the total epsilon.
+      delta: the total delta, 0 for pure privacy.
+      nodes: the nodes of the tree, which follow from the fractions.
+      limbs: limbs of a point (static).
       wider: limbs of a refined position up to 2^(d + b) + 1 (static).
       extra: b (static).
     """
@@ -129,7 +131,7 @@ class ApproximateQuantiles(Quantiles):
         return self.level(xp) / (2 * xp.maximum(g, 1 - g))
 
     def level(self, xp: Any = jnp) -> Any:
-        """What a level costs, likewise."""
+        """The epsilon that a level costs, likewise."""
         epsilon, delta = xp.asarray(self.epsilon, float), xp.asarray(self.delta, float)
         return exponential_rate(epsilon, delta, ranges=self.levels, squares=self.levels, xp=xp)
 
@@ -156,9 +158,9 @@ class ApproximateQuantiles(Quantiles):
     def _error(
         self, pieces: Pieces, left: UInt32[Array, "limbs"], right: UInt32[Array, "limbs"], share: UInt32[Array, ""]
     ) -> Float[Array, "pieces"]:
-        """|number below - g n_v| on each piece, whose index is how many points lie below it, less the least whole part of those offered.
+        """|number below - g n_v| on each piece, whose index is the number of points below it, less the least integer part of those offered.
 
-        So that ties that few bits leave do not multiply numbers of millions by a rate: their differences would be rounded.
+        Without this, where few bits leave ties, errors of millions would be multiplied by a rate, and their differences rounded.
         """
         below, up_to = pieces.locate(left), pieces.locate(right)
         count = jnp.maximum(up_to - below, 0).astype(jnp.uint32)
@@ -200,12 +202,12 @@ class ApproximateQuantiles(Quantiles):
 
     def listed(self) -> int:
         m, digits = self.fractions.size, arguments.known_integer("bits", self.bits) + self.extra
-        rule = f"{m} * (bits + extra)" if m > 1 else "bits + extra"  # of all refined answers
+        rule = f"{m} * (bits + extra)" if m > 1 else "bits + extra"  # digits of all refined answers
         arguments.integer(rule, m * digits, at_least=1, at_most=LARGEST_PMF)
         return int(few_points(self.bits) ** m)
 
     def masses(self, points: Points, outputs: int) -> Float[Array, "outcomes"]:
-        """Of (z_1, ..., z_m), z_m running fastest: the product over the nodes for all refined answers, added up."""
+        """The mass of each (z_1, ..., z_m), z_m running fastest: the products over the nodes, summed over refined answers."""
         m = self.fractions.size
         size = round(outputs ** (1 / m)) << self.extra
         pieces = self.pieces(points)
@@ -247,11 +249,11 @@ class ApproximateQuantiles(Quantiles):
         return self.levels * float(self.level(np)) ** 2 / 8 * (1 + 2.0**-44)
 
     def error(self, *, beta: float, n: int = MOST_ROWS) -> float:
-        """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module.
+        """The greatest number of ranks by which answers miss f n, whatever the points are, except with probability beta: see the module.
 
         Args:
           beta: in (0, 1).
-          n: so many points at most, which must be public; default all that an array can hold.
+          n: the greatest number of points, which must be public; default: as many as an array can hold.
 
         Raises:
           ValueError: beta outside (0, 1), n below 1, or extra below 32, where equal points may share one place.
@@ -259,13 +261,13 @@ class ApproximateQuantiles(Quantiles):
         return self._errors(beta)(arguments.integer("n", n, at_least=1, at_most=MOST_ROWS))
 
     def _errors(self, beta: float) -> Callable[[int], float]:
-        """`error` for any n: all but ln n is worked out once."""
+        """`error` for any n: everything but ln n is computed once."""
         arguments.integer("extra, for an error on all data,", self.extra, at_least=32)
         beta = arguments.known_fraction("beta", beta)
         means = 1 / self.rates(np)  # of E_v / lambda_v
         weights, paid = self._paths(means)
         share, nats = beta / len(means), paid.sum(axis=1)
-        # Either no node may fail, or no answer.
+        # The event is either that no node fails, or that no answer does.
         by_node, by_answer = -nats * math.log(share), _tail(paid, share)
 
         def error(n: int) -> float:
@@ -290,9 +292,9 @@ class ApproximateQuantiles(Quantiles):
         return weights[1:-1], paid[1:-1]
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Points with which all ranks are within alpha n of f n, with probability 1 - beta: `error` of n, over alpha.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: `error` of n, over alpha.
 
-        For more points, too: the error of n over n falls as n grows.
+        More points suffice, too: the error of n over n falls as n grows.
 
         Raises:
           ValueError: alpha or beta outside (0, 1), or extra below 32.
@@ -332,10 +334,10 @@ def approximate(
       delta: total, in [0, 1); may be traced.
       rho: the total of zero-concentrated privacy, in place of epsilon and delta; may be traced. The guarantee then states the pure epsilon
         that it takes.
-      extra: bits that spread equal points, 0 to 32. Privacy holds for any.
+      extra: bits that spread equal points, 0 to 32. Privacy holds for any number of them.
 
     Raises:
-      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or none; a delta with rho.
+      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or neither; a delta with rho.
 
     >>> quartiles = approximate(bits=24, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
     >>> points = Points.create(wide.from_ints(range(1000, 5000), 24))

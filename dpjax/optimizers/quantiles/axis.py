@@ -1,24 +1,25 @@
-"""The real axis [0, 2^d) as sorted points cut it, under a public mixture of base measures for all outputs of `joint` together.
+"""The real axis [0, 2^d), cut by sorted points, under a public mixture of base measures for all outputs of `joint` together.
 
-A *measure* says what outputs weigh before they see data. `base` names those of the mixture; which of them is one more output of the
-mechanism:
+A *measure* says what outputs weigh before any data are seen. `base` names the measures of the mixture; the choice among them is one more
+output of the mechanism:
 
-- "uniform": every output weighs anywhere, by its length;
-- "scales": half of it that, half of it every output by `scales`;
-- "places": most of it these two, `PLACES` of it spread evenly over `LEVELS` levels l: all outputs in one of the 2^l intervals of length
-  2^(d-l), of which each weighs the same, by their lengths.
+- "uniform": every output may lie anywhere, and weighs by length;
+- "scales": half of the mixture is that; in the other half every output weighs by `scales`;
+- "places": most of the mixture consists of these two, and a share of `PLACES` is spread evenly over `LEVELS` levels l. At level l all
+  outputs lie in one of the 2^l intervals of length 2^(d-l), which all weigh the same; within it outputs weigh by length.
 
-**Places.** Uniform outputs pay for the ratio of the domain to the gaps that hold them, m times for m outputs. Where data fill 2^-l of the
-domain, wherever that is, most of this says m times the same: in which of the 2^l intervals they lie. The measure of level l pays for it
-once, l ln 2, and m times for the ratio of the interval to the gaps. Levels are l = ceil(k d / LEVELS), k = 1, ..., LEVELS, so that one of
-them has intervals at most 2^(d / LEVELS) times as long as they need to be (unless an end of intervals lies among the data); those of the
-last level hold one integer.
+**Places.** Uniform outputs pay for the ratio of the domain to the gaps that hold them, m times for m outputs. Where data fill a share 2^-l
+of the domain, most of this price is paid m times for the same information: in which of the 2^l intervals they lie. The measure of level l
+pays for that once, with l ln 2, and m times for the ratio of the interval to the gaps. Levels are l = ceil(k d / LEVELS), k = 1, ...,
+LEVELS, so that one of them has intervals at most 2^(d / LEVELS) times as long as they need to be (unless an end of intervals lies among the
+data); those of the last level hold one integer.
 
-So a gap between two points may hold an end of intervals: what lies before it belongs to the interval of the point before, what lies
-behind to that of the following point, and intervals between both are empty. Below the first point the axis is cut as if there were a point
-before 0, and above the last one as if there were one at 2^d.
+So a gap between two points may contain ends of intervals: its beginning belongs to the interval of the point before, its rest to that of
+the following point, and any intervals in between are empty. Below the first point the axis is cut as if there were a point before 0, and
+above the last one as if there were one at 2^d.
 
-A sorted tuple weighs the product of what its parts do: all tuples together weigh no more than those in any order, which is 1.
+The weight of a sorted tuple is the product of the weights of its outputs. So all sorted tuples together weigh no more than the tuples in
+any order do, which is 1.
 """
 
 import math
@@ -36,14 +37,14 @@ from dpjax.optimizers.quantiles.chains import Pieces
 LEVELS = 8
 PLACES = 0.1  # little: where places help, they save far more nats than ln(1 / PLACES); elsewhere they cost ln(1 / (1 - PLACES))
 BASES = (*scales.BASES, "places")
-ANYWHERE = 2  # of the measures of "places": those that know no intervals
+ANYWHERE = 2  # how many measures of "places" have no intervals
 
 
 @frozen
 class Gap:
     """The integers strictly between two neighbouring rows, start, ..., end - 1 if there are any.
 
-    The interval of the row before ends before `stop`, that of the following row begins at `next_start`; `opens` if they are two.
+    The interval of the row before ends before `stop`; that of the following row begins at `next_start`. `opens` says whether these are two.
     """
 
     start: UInt32[Array, "*s limbs"]
@@ -53,7 +54,7 @@ class Gap:
     opens: Bool[Array, "*s"]
 
     def sides(self) -> tuple[UInt32[Array, "2 *s limbs"], UInt32[Array, "2 *s limbs"]]:
-        """(where they start, where they end) of those in the interval of the row before, then in that of the row, if it is another."""
+        """(starts, ends) of the integers in the interval of the row before, then of those in that of the row, if it is another."""
         first_end = wide.select(self.opens, wide.minimum(self.end, self.stop), self.end)
         second_start = wide.select(self.opens, wide.maximum(self.start, self.next_start), self.end)
         return jnp.stack([self.start, second_start]), jnp.stack([first_end, self.end])
@@ -65,7 +66,7 @@ class Axis:
 
     Attributes:
       bits: d.
-      origin: of scales.
+      origin: the origin of `scales`.
       base: one of `BASES` (static).
     """
 
@@ -88,7 +89,7 @@ class Axis:
         return (index * self.d() + LEVELS - 1) // LEVELS
 
     def log_priors(self) -> Float[Array, "measures"]:
-        """ln of the weight of each measure, over the number of its intervals."""
+        """ln of the weight of each measure divided by the number of its intervals."""
         weights = jnp.where(
             jnp.arange(self.measures, dtype=jnp.int32) < ANYWHERE,
             0.0,
@@ -126,7 +127,7 @@ class Axis:
         return jnp.where(there[None], logs, -jnp.inf)
 
     def _log_cells(self, points: Points, measure: Int[Array, ""]) -> Float[Array, "ranks"]:
-        """ln of what the value of each point weighs."""
+        """ln of the weight of each point's value."""
         x = wide.resize(points.x, self.wider)
         logs = jnp.broadcast_to(-self._log_size(measure), x.shape[:1])
         if self.base != "uniform":
@@ -139,7 +140,7 @@ class Axis:
     def gap(
         self, points: Points, at: Int[Array, ""], level: Int[Array, ""], counted: Bool[Array, "rows"] | None = None
     ) -> Gap:
-        """Before row `at` of sorted ones, 0 to n. Rows that are not `counted` are no points: they cut the axis just before them."""
+        """The gap before sorted row `at`, from 0 to n. Rows that are not `counted` are not points: they cut the axis just before them."""
         x = wide.resize(points.x, self.wider)
         first, last = at <= 0, at >= points.n_valid
         at_before = jnp.maximum(at - 1, 0)
@@ -161,14 +162,14 @@ class Axis:
         )
 
     def pieces(self, points: Points, outputs: int, measure: Int[Array, ""]) -> Pieces:
-        """By sorted points."""
+        """The pieces into which sorted points cut the axis."""
         rank = jnp.arange(points.rows + 1, dtype=jnp.int32)
         return self._pieces(points, points, points.valid, rank, outputs, measure, cut=False)
 
     def cut_pieces(
         self, points: Points, rows: Points, counted: Bool[Array, "rows"], outputs: int, measure: Int[Array, ""]
     ) -> Pieces:
-        """By sorted points, and gaps by sorted rows: these points, and others, which are not `counted` and before points equal to them."""
+        """The same, with gaps cut by sorted rows: the points, and others, which are not `counted` and come before points equal to them."""
         rank = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.cumsum(counted & rows.valid, dtype=jnp.int32)])
         return self._pieces(points, rows, counted, rank, outputs, measure, cut=True)
 
@@ -225,7 +226,7 @@ class Axis:
 
     @property
     def sides(self) -> int:
-        """Of a gap, in order: what lies in the interval of the row before, then in that of the row."""
+        """The number of sides of a gap, in order: what lies in the interval of the row before, then what lies in that of the row."""
         return 2 if self.base == "places" else 1
 
     # ------------------------------------------------------------------------------------------------- draws
@@ -233,7 +234,7 @@ class Axis:
     def stretch(
         self, points: Points, found: chains.Drawn, measure: Int[Array, ""]
     ) -> tuple[UInt32[Array, "outputs limbs"], UInt32[Array, "outputs limbs"]]:
-        """For each output integers start, ..., stop - 1 among which it lies; if they are empty intervals, all of them."""
+        """For each output the integers start, ..., stop - 1 among which it lies; for outputs in empty intervals, all integers of these."""
         level, x = self.levels()[measure], wide.resize(points.x, self.wider)
 
         def one(kind: Array, at: Array, tail: Array) -> tuple[Array, Array]:
@@ -251,7 +252,7 @@ class Axis:
     def interval(
         self, key: Array, start: UInt32[Array, "limbs"], stop: UInt32[Array, "limbs"], measure: Int[Array, ""]
     ) -> tuple[UInt32[Array, "limbs"], UInt32[Array, "limbs"]]:
-        """One of the whole intervals start, ..., stop - 1."""
+        """A random one of the intervals that start, ..., stop - 1 consist of."""
         size = wide.power_of_two(self.d() - self.levels()[measure], self.wider)
         offset = wide.uniform(key, wide.subtract(stop, start)) & ~wide.subtract(size, wide.one(self.wider))
         chosen = wide.add(start, offset)
@@ -265,7 +266,7 @@ class Axis:
         measure: Int[Array, ""],
         power: Int[Array, ""],
     ) -> UInt32[Array, "limbs"]:
-        """One of start, ..., stop - 1, by a power of what they weigh by a measure."""
+        """One of start, ..., stop - 1, drawn by a power of their weights under a measure."""
         inside = wide.add(start, wide.uniform(key, wide.subtract(stop, start)))
         if self.base == "uniform":
             return inside

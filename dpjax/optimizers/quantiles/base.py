@@ -1,4 +1,4 @@
-"""What private quantiles share: ranks, stretches of sorted rows with their windows, and how large a slice must be."""
+"""Common parts of private quantiles: ranks, stretches of sorted rows with their windows, and the size that a slice must have."""
 
 import math
 from typing import Any, ClassVar
@@ -27,11 +27,11 @@ ACCOUNTANTS = ("basic", "optimal")
 
 
 class Quantiles(Algorithm):
-    """A mechanism on `Points` of X_bits (or on a `Sample`, whose labels it ignores): the output are the quantiles, in increasing order.
+    """A mechanism on `Points` of X_bits (or on a `Sample`, whose labels it ignores): it outputs the quantiles, in increasing order.
 
     Attributes:
-      bits, limbs: of the domain of the points.
-      fractions: F for each fraction F 2^-32, increasing.
+      bits, limbs: the size of the domain of the points.
+      fractions: the integers F of the fractions F 2^-32, in increasing order.
     """
 
     kind: ClassVar[type] = Points
@@ -46,27 +46,27 @@ class Quantiles(Algorithm):
         return points.in_order(self.limbs)
 
     def focused(self, rows: int) -> Any:
-        """The same mechanism for data of so many rows, whose runs look at few of them, if its law allows that; else itself."""
+        """The same mechanism for data of `rows` rows, with runs that process only a few of them if its law allows that; else itself."""
         return self
 
     def guarantee_under(self, relation: str) -> Guarantee:
-        """The promise under a neighbouring relation: that of `guarantee`, converted."""
+        """The guarantee under a neighbouring relation: `guarantee`, converted."""
         return self.guarantee().under(relation)
 
 
 class OnSlices:
-    """What quantiles share whose solver runs on slices of the data: the domain is the solver's."""
+    """Base of quantiles whose solver runs on slices of the data; their domain is the solver's."""
 
     solver: Any
 
     @property
     def bits(self) -> Any:
-        """Of the domain."""
+        """Bits of the domain."""
         return self.solver.bits
 
     @property
     def limbs(self) -> int:
-        """Of a point."""
+        """Limbs of a point."""
         return self.solver.limbs
 
 
@@ -85,18 +85,18 @@ class Stretch:
         row = start + jnp.arange(capacity, dtype=jnp.int32)
         inside = self.x[jnp.clip(row, 0, self.x.shape[0] - 1)]
         x = wide.select(row < self.first, self.low[None], wide.select(row < self.stop, inside, self.high[None]))
-        # Stored: else the selection would be fused into every look that a solver takes at its points.
+        # Stored, since otherwise the selection would be fused into every access of a solver to its points.
         return Points(x=once(lambda x: x, x), n_valid=size, ordered=True)
 
 
 def ranks(fraction: UInt32[ArrayLike, "*k"], n: Int[ArrayLike, ""]) -> tuple[UInt32[Array, "*k"], UInt32[Array, "*k"]]:
-    """f n, as whole numbers and 2^32 times the rests, for a fraction F 2^-32."""
+    """The integer part of f n, and 2^32 times its fractional part, for a fraction f = F 2^-32."""
     fraction, count = jnp.asarray(fraction), jnp.asarray(n, jnp.int32).astype(jnp.uint32)
     return wide.high_product(fraction, count), fraction * count
 
 
 def nearest_rank(fraction: UInt32[ArrayLike, "*k"], n: Int[ArrayLike, ""]) -> Int[Array, "*k"]:
-    """k(n) = floor(F n / 2^32 + 1/2) in integers, for a fraction F 2^-32: moves by 0 or 1 when n does.
+    """k(n) = floor(F n / 2^32 + 1/2) in integers, for a fraction F 2^-32; it moves by 0 or 1 when n moves by 1.
 
     >>> nearest_rank(np.uint32([2**30, 2**31]), 7).tolist()
     [2, 4]
@@ -107,7 +107,7 @@ def nearest_rank(fraction: UInt32[ArrayLike, "*k"], n: Int[ArrayLike, ""]) -> In
 
 @jax.jit
 def rank_errors(points: Points, answers: UInt32[Array, "k limbs"], ranks: Int[Array, "k"]) -> Int[Array, "k"]:
-    """How far each wanted rank is from those of its answer, #{x < z}, ..., #{x <= z}; the points are sorted.
+    """The distance of each wanted rank from the ranks of its answer z, #{x < z}, ..., #{x <= z}; the points must be sorted.
 
     >>> points = Points.create(wide.from_ints([3, 5, 5, 9], 8), ordered=True)
     >>> rank_errors(points, wide.from_ints([5, 4], 8), jnp.array([2, 3])).tolist()
@@ -115,7 +115,7 @@ def rank_errors(points: Points, answers: UInt32[Array, "k limbs"], ranks: Int[Ar
     """
     limbs = max(points.x.shape[-1], answers.shape[-1])
     x, answers = wide.resize(points.x, limbs), wide.resize(answers, limbs)
-    x = wide.select(points.valid, x, ~jnp.zeros_like(x))  # rows past them at the greatest number
+    x = wide.select(points.valid, x, ~jnp.zeros_like(x))  # rows past the valid ones become the greatest number
 
     def error(answer: Array, rank: Array) -> Array:
         below, up_to = (jnp.minimum(wide.search(x, answer, side=side), points.n_valid) for side in ("left", "right"))
@@ -130,10 +130,10 @@ def ends(bits: Int[Array, ""], limbs: int) -> UInt32[Array, "2 limbs"]:
 
 
 def in_order(runs: Outcome) -> tuple[UInt32[Array, "k limbs"], Bool[Array, ""], dict[str, Any]]:
-    """One draw of the outcomes of all runs, stacked: the answers in order; info says which runs had one.
+    """One outcome from the stacked outcomes of all runs: (the answers in order; whether all runs had one; info, which says which had).
 
-    Order moves no rank error above the largest: at least q - i + 1 of the answers, those of z_i, ..., z_q, have as many points below as z_i
-    must have, so the i-th smallest has, and likewise above.
+    Sorting moves no rank error above the largest: at least q - i + 1 of the answers, namely z_i, ..., z_q, have as many points below them
+    as z_i must have; so the i-th smallest answer has them, too. The same holds above.
     """
     ok = runs.status == Status.OK
     return wide.sort(runs.hypothesis)[0], jnp.all(ok), {"ok": ok}
@@ -157,10 +157,10 @@ def half_slice(solver: Any, *, beta: float) -> int:
 
 
 def half_width(solver: Any, m: Any, *, runs: int, beta: Any, allow_unproved: bool) -> dict[str, Any]:
-    """The fields m and capacity (rows of a slice of 2m points), for slices that are large enough for all runs but with probability beta.
+    """The fields m and capacity (rows of a slice of 2m points), for slices large enough that all runs succeed except with probability beta.
 
     Raises:
-      TypeError: no solver, m no int. ValueError: m below `half_slice` at beta / runs, and not `allow_unproved`.
+      TypeError: not a solver, or m not an int. ValueError: m below `half_slice` at beta / runs, and not `allow_unproved`.
     """
     check_solver(solver)
     m = arguments.integer("m", m, at_least=1, at_most=MOST_POINTS // 2)
@@ -178,10 +178,10 @@ def require(solver: Any, m: int, beta: float) -> None:
 
 
 def composition(accountant: Any, delta: Any) -> dict[str, Any]:
-    """The fields accountant and delta: how runs are composed, and at which total delta if not by sums.
+    """The fields accountant and delta: how runs are composed, and the total delta of the optimal composition.
 
     Raises:
-      TypeError, ValueError: another accountant; a delta for "basic", or none for "optimal".
+      TypeError, ValueError: an unknown accountant; a delta with "basic", or none with "optimal".
     """
     arguments.choice("accountant", accountant, ACCOUNTANTS)
     if (delta is None) == (accountant == "optimal"):
@@ -190,7 +190,7 @@ def composition(accountant: Any, delta: Any) -> dict[str, Any]:
 
 
 def composed(accountant: str, parts: dict[Guarantee, int], delta: Float[Any, ""]) -> Guarantee:
-    """By basic composition, or the optimal one at a total delta."""
+    """The guarantee of all parts together: by basic composition, or by the optimal one at a total delta."""
     return basic(parts) if accountant == "basic" else optimal(parts, delta=float(delta))
 
 
@@ -200,13 +200,13 @@ def total(epsilon: Any, delta: Any, rho: Any, *, per_root: float, least: float =
     A total of rho is the pure epsilon `per_root` sqrt(8 rho), at which the same mechanism is rho-zCDP.
 
     Raises:
-      TypeError, ValueError: an argument out of range; both epsilon and rho, or none; a delta with rho.
+      TypeError, ValueError: an argument out of range; both epsilon and rho, or neither; a delta with rho.
     """
     currency(epsilon, delta, rho)
     if rho is not None:
         rho = arguments.real("rho", rho, above=0.0, below=math.inf)
         epsilon = per_root * (1 - 2.0**-44) * (8 * rho) ** 0.5
-        if not arguments.is_traced(epsilon) and epsilon < least:  # refused by the name that callers have for it
+        if not arguments.is_traced(epsilon) and epsilon < least:  # refused by the name that callers know it by
             enough = (least / per_root) ** 2 / 8 * (1 + 2.0**-42)
             raise ValueError(f"rho must be >= {enough}, for an epsilon of {least}, got {float(rho)!r}")
     epsilon = arguments.real("epsilon", arguments.epsilon(epsilon), at_least=least)
@@ -214,6 +214,6 @@ def total(epsilon: Any, delta: Any, rho: Any, *, per_root: float, least: float =
 
 
 def at_distance_two(solver: Any, relation: str = ADD_OR_REMOVE_ONE) -> Guarantee:
-    """The solver's promise for slices that differ by one replacement, two steps of add/remove."""
+    """The solver's guarantee for slices that differ by one replacement, which is two steps of add/remove."""
     twice = solver.guarantee().group(2)
     return Guarantee(twice.epsilon, twice.delta, relation)

@@ -1,32 +1,33 @@
-"""Chains of ranks: sums over all sorted tuples of outputs, weighed by what lies between neighbouring ones.
+"""Chains of ranks: sums over all sorted tuples of outputs, weighed by how many points lie between neighbouring ones.
 
-An output z that is no point has one rank, the number of points below it; a value that points share has all ranks from #{x < z} to
-#{x <= z}. A sorted tuple z_1 <= ... <= z_m weighs the product of what its parts weigh, times exp(-kappa c) with the cost
+An output z that is not a point has one rank, the number of points below it; a value that points share has all ranks from #{x < z} to
+#{x <= z}. A sorted tuple z_1 <= ... <= z_m weighs the product of the weights of its parts, times exp(-kappa c) with the cost
 
     c = min over ranks r_j of z_j of |r_1 - t_1| + |r_2 - r_1 - t_2| + ... + |n - r_m - t_(m+1)|.
 
-**The best ranks.** Let T_j = t_1 + ... + t_j. The cost is how far e_j = r_j - T_j travels from e_0 = 0 to e_(m+1) = n - T_(m+1). It need
-not move before it must: if e_j is the point nearest to e_(j-1) among those that z_j allows, no other choice costs less. (Up to any j and
-any end e within reach of z_j, the least cost is that of the lazy path plus |e - e_j|: true for j = 0, and from e_j every other end is
-reached by way of e_j at no loss, by the triangle inequality.) So r_j is r_(j-1) + t_j, put within the ranks of z_j: it is *kept* within
-a value, or *set* to a rank at which something begins or ends.
+**The best ranks.** Let T_j = t_1 + ... + t_j. The cost is the distance that e_j = r_j - T_j travels from e_0 = 0 to e_(m+1) = n - T_(m+1).
+It need not move before it must: if e_j is the point nearest to e_(j-1) among those that z_j allows, no other choice costs less. (Up to any
+j and any end e within reach of z_j, the least cost is that of the lazy path plus |e - e_j|: true for j = 0, and from e_j every other end is
+reached by way of e_j at no loss, by the triangle inequality.) So r_j is r_(j-1) + t_j, clipped to the ranks of z_j: it is *kept* within a
+value, or *set* to a rank at which something begins or ends.
 
-**Depth.** With targets f_j n a tuple costs nothing if each of its values has the rank T_j. If it has more, by d_j at least to either side,
-its weight is multiplied by exp(min rate_j d_j) (`Targets.depth`). Of all tuples with d_j > 0 for all j there is one, in which no rank is
-ever set.
+**Depth.** With targets f_j n a tuple costs nothing if each of its values has the rank T_j. If each has at least d_j ranks to spare on
+either side, the weight is multiplied by exp(min rate_j d_j) (`Targets.depth`). There is only one tuple with d_j > 0 for all j, in which no
+rank is ever set.
 
-**States.** Of a tuple's beginning, what follows depends on its last output and rank alone. A rank set at output a to k is k + T_j - T_a as
-long as it is kept, and lies within the value of one point. So there are these states after output j: for each a < j and k a kept one; for
-each rank k one at the upper end of the value below it, one between two values, one at the lower end of the value above it. These are
-m + 3 rows of n + 1 weights. Only outputs between two values come several at a time, as parts of one sorted tuple.
+**States.** What follows a tuple's beginning depends on its last output and rank alone. A rank set at output a to k is k + T_j - T_a as long
+as it is kept, and lies within the value of one point. So there are these states after output j: for each a < j and k a kept one; for each
+rank k one at the upper end of the value below it, one between two values, one at the lower end of the value above it. These are m + 3 rows
+of n + 1 weights. Only outputs between two values are handled several at a time, as parts of one sorted tuple.
 
-**Steps.** The next output's rank is set to r from below for what would come to less, and from above for what would come to more, but lies
+**Steps.** The next output's rank is set to r from below where it would come to less, and from above where it would come to more but lies
 below r now (or at r, in order): a first-order recursion, and a window of the last t ranks, the end of one block of its length and the
 beginning of the next. A kept rank moves all of its row. All are sums of positive terms, kept as logarithms, and take O(m n) steps.
 
-**Outputs between two values.** What c of them weigh there, sorted, is the sum h_c over all multisets of the products of their weights
-(complete homogeneous symmetric polynomials): c h_c = p_1 h_(c-1) + ... + p_c h_0, p_i the sum of i-th powers of weights. Read as a choice
-this draws one: i of them, with a share of p_i h_(c-i), are one integer, drawn by the i-th powers, and c - i others follow.
+**Outputs between two values.** The weight of c sorted outputs there is the sum h_c, over all multisets, of the products of their weights
+(complete homogeneous symmetric polynomials): c h_c = p_1 h_(c-1) + ... + p_c h_0, where p_i is the sum of the i-th powers of weights. Read
+as a random choice, this formula draws a multiset: with a share of p_i h_(c-i), i of them are one integer, drawn by the i-th powers, and
+c - i others follow.
 
 **Intervals.** The axis may be cut into intervals, in one of which all outputs of a tuple lie. Then sums over earlier ranks begin where
 the interval does. A gap between two points may hold the end of one interval, the beginning of another, and any number of empty
@@ -42,10 +43,10 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax.core import logspace
 from dpjax.core.pytree import frozen, static
 
-SHORT = 256  # ranks: a loop along so few takes longer than one expression, which XLA works out across its vectors
+SHORT = 256  # ranks: a loop along so few takes longer than one expression, which XLA vectorises
 ULP = 2.0**-32
 LEAST = -3e38  # a float32 below every logarithm
-KEPT, UPPER, LOWER, BETWEEN = range(4)  # how an output has its rank
+KEPT, UPPER, LOWER, BETWEEN = range(4)  # how an output gets its rank
 
 
 @frozen
@@ -53,9 +54,9 @@ class Targets:
     """T_0 = 0 < T_1 < ... < T_(m+1), and what it costs to miss them.
 
     Attributes:
-      whole, rest: whole numbers, and 2^32 times the rests.
+      whole, rest: the integer parts, and 2^32 times the fractional parts.
       kappa: the rate at which weights fall with the cost.
-      depth: the rate at which weights rise with what each output has to spare; 0 where depth does not count.
+      depth: the rates at which weights rise with the ranks that each output has to spare; 0 where depth does not count.
     """
 
     whole: Int[Array, "ends"]
@@ -78,14 +79,14 @@ class Pieces:
     """The axis in order: the values of points, and the pieces of what lies between them.
 
     Attributes:
-      log_cell: ln of what the value of the q-th point weighs, q = 0, 1, ...; -inf from n on.
+      log_cell: ln of the weight of the q-th point's value, q = 0, 1, ...; -inf from n on.
       inside: whether rank q lies inside a value: points q - 1 and q (from 0) share theirs.
       log_gap: ln(h_c / h_(c-1)) of each piece, c = 1, ..., m.
-      log_tail: ln h_c of what lies, at each rank, in an interval that ends there; if `cut` this is among the pieces.
-      rank: of each piece, in order; piece r without `cut`, all that lies in the interval in which rank r ends.
+      log_tail: ln h_c of the part, at each rank, of an interval that ends there; if `cut`, such parts are among the pieces.
+      rank: the rank of each piece, in order; without `cut` piece r is the part of rank r in the interval in which rank r ends.
       opens: whether an interval begins with the piece.
-      last: the last piece of rank r, for all r = 0, ..., n; past n it is anything.
-      log_empty: ln of what tuples weigh in all empty intervals within each gap between rows, but for their ranks.
+      last: the last piece of rank r, for all r = 0, ..., n; past n it is arbitrary.
+      log_empty: ln of the weight of tuples in all empty intervals within each gap between rows, without the factor for their ranks.
       gap_rank: the rank of each gap.
       n: the number of points.
       cut: whether one interval may have several pieces of one rank (static).
@@ -109,10 +110,10 @@ class Borders:
     """Where intervals begin.
 
     Attributes:
-      opens: for each rank, whether one does there.
-      since: for each rank, that at which the interval began whose end, or inside, is the beginning of this rank.
-      within: for each rank, that at which the interval of its end began.
-      left: for each piece, whether it is of the interval in which its rank begins.
+      opens: for each rank, whether an interval begins there.
+      since: for each rank, the rank at which the interval began that contains the beginning of this rank.
+      within: for each rank, the rank at which the interval began that contains the end of this rank.
+      left: for each piece, whether it belongs to the interval in which its rank begins.
     """
 
     opens: Bool[Array, "ranks"]
@@ -130,7 +131,8 @@ class States:
       upper: at rank r, the upper end of the value below.
       lower: at rank r, the lower end of the value above.
       between: c outputs of each piece, c = 1, ..., m.
-      ended: that, and all that follow, lie where an interval ends, unless this is a piece. It is of tuples, with all of their gaps.
+      ended: the last output and all that follow lie where an interval ends, unless this is a piece. These are weights of whole tuples, with
+        all of their gaps.
     """
 
     kept: Float[Array, "*k outputs ranks"]
@@ -158,7 +160,7 @@ def borders(pieces: Pieces) -> Borders:
 
 
 def complete(log_power: Float[Array, "outputs *k"]) -> Float[Array, "more *k"]:
-    """ln h_0, ..., ln h_m of weights by the ln p_1, ..., ln p_m of their powers.
+    """ln h_0, ..., ln h_m of weights from ln p_1, ..., ln p_m, the sums of their powers.
 
     >>> weights = jnp.array([1.0, 2.0])
     >>> [round(h, 3) for h in jnp.exp(complete(jnp.log(jnp.stack([weights.sum(), (weights**2).sum()])))).tolist()]
@@ -183,17 +185,18 @@ def ratios(log_h: Float[Array, "more *k"]) -> Float[Array, "outputs *k"]:
 
 
 def _add(a: Float[Array, "*s"], b: Float[Array, "*s"]) -> Float[Array, "*s"]:
-    """ln(exp a + exp b), by the logarithm that has vectors: beside the greater one no digit is lost that it holds."""
+    """ln(exp a + exp b), by the logarithm that is vectorised: beside the greater term no digit that counts is lost."""
     top, low = logspace.greater_of(a, b), logspace.lesser_of(a, b)
-    # Of nothing and nothing the difference, and all derivatives, would be NaN.
+    # For two terms that are -inf the difference, and all derivatives, would be NaN.
     return top + jnp.log(1.0 + jnp.exp(low - logspace.greater_of(LEAST, top)))
 
 
 def _add_up(logs: Float[Array, "*k n"], decay: Float[Array, "*k n"]) -> Float[Array, "*k n"]:
     """y_i = ln(exp(y_(i-1) - decay_i) + exp(logs_i)) along the last axis.
 
-    First within rows of about sqrt(n) entries, all rows at a time, then from row to row, and what comes from the rows before fades along
-    each: few steps, and each number meets few roundings. All of it lies across the rows, where steps are vectors.
+    The recursion runs first within rows of about sqrt(n) entries, all rows at a time, then from row to row; then what comes from the rows
+    before fades along each row. So there are few steps, and each number is rounded few times. All of it runs across the rows, where steps
+    are vectors.
     """
     n = logs.shape[-1]
     width = 1 << ((n - 1).bit_length() + 1) // 2
@@ -228,7 +231,7 @@ def _add_up(logs: Float[Array, "*k n"], decay: Float[Array, "*k n"]) -> Float[Ar
 
 
 def _at(logs: Float[Array, "n"], index: Int[Array, "*k"], least: Int[Array, "*k"]) -> Float[Array, "*k"]:
-    """-inf at places below the least one, which is at least 0."""
+    """The entries at `index`; -inf at places below the least one, which is at least 0."""
     return jnp.where(index >= least, logs[jnp.maximum(index, 0)], -jnp.inf)
 
 
@@ -237,13 +240,13 @@ def _at(logs: Float[Array, "n"], index: Int[Array, "*k"], least: Int[Array, "*k"
 
 @frozen
 class Move:
-    """From output j to the next one: t, and of each row of kept ranks how far it moves.
+    """The step from output j to the next one: t, and how far each row of kept ranks moves.
 
     Attributes:
-      whole, rest: t.
-      ahead: 2^-32 times the rests of the ranks before.
-      carry: whether the ranks reach one whole number more than t does.
-      exact: whether they are whole numbers after it.
+      whole, rest: the integer and the fractional part of t.
+      ahead: the fractional parts of the ranks before the step.
+      carry: whether the ranks pass one integer more than t does.
+      exact: whether the ranks are integers after the step.
     """
 
     whole: Int[Array, ""]
@@ -261,12 +264,12 @@ class Move:
         return self.whole + self.carry.astype(jnp.int32)
 
     def after(self) -> Float[Array, "outputs"]:
-        """The rests after it."""
+        """The fractional parts of the ranks after the step."""
         return jnp.where(self.exact, 0.0, self.ahead + self.rest - self.carry.astype(float))
 
 
 def _move(targets: Targets, index: Int[Array, ""], count: int) -> Move:
-    """Of so many rows: that of output `index`, and all that follow, have ranks that it has set."""
+    """The step for `count` rows: that of output `index`, and all that follow, have ranks that this output has set."""
     rows = jnp.arange(count, dtype=jnp.int32)
     _, ahead = targets.since(jnp.minimum(rows, index), index)
     whole, rest = targets.since(index, index + 1)
@@ -293,7 +296,7 @@ def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
 
 
 def _top(logs: Float[Array, "k n"]) -> Float[Array, "n"]:
-    """What is taken out of sums over rows: it cancels in them, and so in their derivatives."""
+    """The factors taken out of sums over rows: they cancel in the sums, and so in their derivatives."""
     return logspace.finite(lax.stop_gradient(jnp.max(logs, axis=0)))
 
 
@@ -348,7 +351,7 @@ def _arrive(
     # What comes to more: all of the window r - size, ..., r - 1, the end of one block of its size and the beginning of the next one (what
     # is before `since` is cut), and of one class what is one rank further away.
     size = jnp.maximum(whole, 1)
-    inside = lax.rem(place, size)  # the only division: it has no vectors
+    inside = lax.rem(place, size)  # the only division, which is not vectorised
     both = _add(plain, carried)
     faded, ends, starts = _add_up(
         jnp.stack([_add(plain_up - kappa, carried_up), both[::-1], both - kappa * inside.astype(float)]),
@@ -401,7 +404,7 @@ def step(pieces: Pieces, cut: Borders, targets: Targets, states: States, index: 
     kept = jnp.where(
         came_from >= least, jnp.take_along_axis(rows, jnp.clip(came_from, 0, place.size - 1), axis=1), -jnp.inf
     )
-    # Rests that are equal: the ranks meet the ends of values.
+    # Fractional parts are equal: the ranks meet the ends of values.
     meets = jnp.where(move.exact[:, None], kept, -jnp.inf)
     at_edge = _over_rows(jnp.concatenate([below[None], meets]))
     cells = jnp.where(move.exact[:, None] & ~pieces.inside[None], -jnp.inf, pieces.log_cell[None])
@@ -426,14 +429,14 @@ def step(pieces: Pieces, cut: Borders, targets: Targets, states: States, index: 
 
 
 def _of_pieces(pieces: Pieces, by_rank: Float[Array, "ranks"]) -> Float[Array, "pieces"]:
-    """What is said of the rank of each piece."""
+    """The entry of `by_rank` for the rank of each piece."""
     if pieces.cut:
         return by_rank[jnp.minimum(pieces.rank, by_rank.size - 1)]
     return by_rank
 
 
 def start(pieces: Pieces) -> States:
-    """Before any output: the rank is 0."""
+    """The states before any output: the rank is 0."""
     outputs, ranks = pieces.log_gap.shape[0], pieces.last.shape[0]
     nothing = jnp.full(ranks, -jnp.inf)
     return States(
@@ -496,7 +499,7 @@ def _alone(pieces: Pieces, targets: Targets) -> Float[Array, "gaps"]:
 
 
 def _over(ranks: Int[Array, "*k"], steps: tuple[Array, Array]) -> Float[Array, "*k"]:
-    """Ranks less t, of which a whole part and a rest are given: whole parts are subtracted before anything is rounded."""
+    """Ranks less t, which is given by its integer part and the rest: integers are subtracted before anything is rounded."""
     whole, rest = steps
     return (ranks - whole).astype(float) - rest.astype(float) * ULP
 
@@ -521,7 +524,7 @@ def forward(pieces: Pieces, targets: Targets) -> tuple[Float[Array, ""], States]
 
 @frozen
 class Marks:
-    """For each output, what is marked for it: the values of points, pieces, and gaps with their empty intervals."""
+    """What is marked for each output: values of points, pieces, and gaps with their empty intervals."""
 
     cell: Bool[Array, "outputs ranks"]
     piece: Bool[Array, "outputs pieces"]
@@ -533,7 +536,7 @@ def split(pieces: Pieces, targets: Targets, marks: Marks) -> Float[Array, "2"]:
     cut = borders(pieces)
 
     def one(states: States, here: tuple[Array, Array, Array]) -> tuple[States, None]:
-        """Two of them: with all outputs so far marked, and others."""
+        """Two sets of states: with all outputs so far marked, and all others."""
         index, cell, piece = here
         stepped = jax.vmap(lambda each: step(pieces, cut, targets, each, index))(states)
         before = jnp.concatenate([jnp.zeros(1, bool), cell[:-1]])
@@ -564,9 +567,9 @@ class Drawn:
 
     Attributes:
       kind: KEPT: the value of point `at`; UPPER: that of point `at` - 1; LOWER: that of point `at`; BETWEEN: the gap before point `at`.
-      at: see above.
-      tail: what lies in the gap in the interval of the point before it, which ends there.
-      empty: all lie in one of the empty intervals of the gap before point `at`.
+      at: the index of that point.
+      tail: whether an output in a gap lies in the interval of the point before it, which ends there.
+      empty: whether all outputs lie in one of the empty intervals of the gap before point `at`.
     """
 
     kind: Int[Array, "outputs"]
@@ -605,7 +608,7 @@ def draw(key: Any, pieces: Pieces, targets: Targets, each: States) -> Drawn:
     first = jnp.where(whole == 2, in_tail + 1, outputs + 1)
 
     def set_at(states: States, rank: Array, ends: Array) -> Float[Array, "ways"]:
-        """ln of what is set to a rank: upper (unless its interval ends, but something follows), lower, then c outputs of its piece."""
+        """ln of the ways to set a rank: upper (unless its interval ends, but something follows), lower, then c outputs of its piece."""
         upper = jnp.where(ends | ~cut.opens[rank], states.upper[rank], -jnp.inf)
         return jnp.concatenate([jnp.stack([upper, states.lower[rank]]), states.between[:, rank]])
 
@@ -652,7 +655,7 @@ def draw(key: Any, pieces: Pieces, targets: Targets, each: States) -> Drawn:
 
 
 def _cell(key: Any, logs: Float[Array, "rows ranks"]) -> tuple[Int[Array, ""], Int[Array, ""]]:
-    """(row, rank) with probability proportional to its weight; the same one if more ranks follow that weigh nothing."""
+    """(row, rank) with probability proportional to its weight; ranks of weight 0 at the end do not change the draw."""
     key_rank, key_row = jax.random.split(key)
     rank = jnp.minimum(logspace.draw(key_rank, logspace.sum_tree(_over_rows(logs))), logs.shape[1] - 1)
     row = jnp.minimum(logspace.draw(key_row, logspace.sum_tree(logs[:, rank])), logs.shape[0] - 1)

@@ -28,10 +28,10 @@ class DirectQuantiles(OnSlices, IndependentQuantiles):  # type: ignore[override]
     """Quantiles at any fractions, one run of the solver for each on the 2m points around its rank; build it by `direct`.
 
     Attributes:
-      solver: of `dpjax.optimizers.interior_point`.
+      solver: a solver of `dpjax.optimizers.interior_point`.
       fractions: F for each wanted fraction F 2^-32, increasing.
       m: half the points of a slice.
-      delta: the total one, at which "optimal" composes.
+      delta: the total delta at which "optimal" composes.
       capacity: rows of a slice (static).
       accountant: "basic" or "optimal" (static).
     """
@@ -61,7 +61,7 @@ class DirectQuantiles(OnSlices, IndependentQuantiles):  # type: ignore[override]
         return jax.vmap(lambda one: self.solver.masses(self.solver.prepare(one), size))(self.slices(points))
 
     def guarantee(self) -> Guarantee:
-        """All quantiles together, under ADD_OR_REMOVE_ONE."""
+        """The guarantee of all quantiles together, under ADD_OR_REMOVE_ONE."""
         return self.guarantee_under(ADD_OR_REMOVE_ONE)
 
     def guarantee_under(self, relation: str) -> Guarantee:
@@ -70,7 +70,7 @@ class DirectQuantiles(OnSlices, IndependentQuantiles):  # type: ignore[override]
         return base.composed(self.accountant, {each: self.fractions.shape[0]}, self.delta)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Points with which all ranks are within alpha n of f n, with probability 1 - beta: ceil((m - 1/2) / alpha).
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: ceil((m - 1/2) / alpha).
 
         The rank of an answer is within m - 1 of k(n), which is within 1/2 of f n.
 
@@ -95,13 +95,13 @@ def direct(
     """Quantiles at `fractions` of the points, each from the 2m points around its rank; `direct(fractions=[0.5])` is the median.
 
     Args:
-      solver: of `dpjax.optimizers.interior_point`, on the domain of the points.
+      solver: a solver of `dpjax.optimizers.interior_point`, on the domain of the points.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
       m: half the points of a slice, and the error in ranks.
-      beta: what all runs together may fail with: 2m points must suffice for the solver at beta / q.
-      accountant: of the q runs, "basic" or "optimal".
-      delta: the total one, for "optimal".
-      allow_unproved: take any m. The guarantee holds; no accuracy is proved.
+      beta: the probability with which any run may fail: 2m points must suffice for the solver at beta / q.
+      accountant: how the q runs are composed, "basic" or "optimal".
+      delta: the total delta, for "optimal".
+      allow_unproved: accept any m. The guarantee holds; no accuracy is proved.
 
     Formal guarantees: q runs of the solver at distance 2, q the number of fractions, under ADD_OR_REMOVE_ONE and, at the same price,
     under REPLACE_ONE. Slices may overlap. Not promised: floating-point side channels; a cryptographic generator.

@@ -1,4 +1,4 @@
-"""What quantiles share that are found by independent runs, one for each fraction: their joint law, and ranks."""
+"""Base of quantiles that are found by independent runs, one for each fraction: their joint law, and their ranks."""
 
 import functools
 
@@ -15,8 +15,8 @@ from dpjax.optimizers.quantiles.ranked import RankedQuantiles
 class IndependentQuantiles(RankedQuantiles):
     """Quantiles at any fractions, one run for each.
 
-    An event of the law is an interval for each quantile, (low, high) with a row each: that every **run** answers in its own. Answers are
-    released in order, which moves no rank error above the largest, so what is said of ranks holds for them as well.
+    An event of the law is one interval for each quantile: (low, high), with one row each. It occurs if every **run** answers in its own
+    interval. Answers are released in sorted order, which moves no rank error above the largest, so bounds on ranks hold for them as well.
     """
 
     def law(self, points: Points, intervals: Interval) -> Float[Array, "2"]:
@@ -27,7 +27,7 @@ class IndependentQuantiles(RankedQuantiles):
         raise NotImplementedError
 
     def masses(self, points: Points, outputs: int) -> Float[Array, "outcomes"]:
-        """Of (z_1, ..., z_q), z_q running fastest; only those in order have any."""
+        """The mass of each tuple (z_1, ..., z_q), z_q running fastest, then of bottom; only sorted tuples have any."""
         q = self.fractions.size
         size = round(outputs ** (1 / q))
         laws = self.pmfs(points, size)

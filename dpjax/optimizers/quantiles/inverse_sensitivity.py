@@ -1,68 +1,69 @@
-"""All quantiles at once by how many records must come or go until they are right, or wrong (inverse sensitivity: Asi and Duchi 2020).
+"""All quantiles at once, by how many records must come or go to make them right, or wrong (inverse sensitivity: Asi and Duchi 2020).
 
 A sorted tuple z_1 <= ... <= z_m is *right* for n points if #{x < z_j} <= f_j n <= #{x <= z_j} for all j, and n >= N_0, a public number.
 With
 
-    s(z) = -(how many records at least must come or go, in parts if need be, until z is right), if it is wrong,
-    s(z) = how many at least must come or go until it is wrong, if it is right,
+    s(z) = -(the least number of records, parts of them included, that must come or go until z is right), if it is wrong,
+    s(z) = the least number that must come or go until z is wrong, if it is right,
 
 the tuple weighs exp(epsilon s(z) / 2), times a public measure.
 
-**Both distances.** As many points as lie below z_1, at z_1, between z_1 and z_2, ... are the counts of a tuple. It is right on a cone, a
-convex set, of counts. To come to it from outside, choose what n is to be, N, and ranks r_j of z_j: then the gaps n_i = r_i - r_(i-1) must
-become w_i N, w_i the differences of neighbouring fractions, which takes |n_1 - w_1 N| + ... + |n_(m+1) - w_(m+1) N| records, and no fewer.
-So the distance is L(z) = min over N of c(z, N), the cost of `joint` with targets w_j N, for real N >= N_0 (and below 2^31). (Without ties N
-is the weighted median of all n_i / w_i.) To leave the cone, one of its inequalities must fail, f_j n - #{x < z_j} >= 0 say. A record that
-comes or goes moves its left side by f_j or 1 - f_j, so D(z), the least of min{f_j n - #{x < z_j}, #{x <= z_j} - f_j n} / max{f_j, 1 - f_j}
-over all j, and of n - N_0, records are enough, and no fewer are. Both are 0 at the border: s is D, where that is positive, or -L.
+**Both distances.** The counts of a tuple are the numbers of points below z_1, at z_1, between z_1 and z_2, and so on. The tuple is right on
+a cone of counts, a convex set. To reach it from outside, choose the new number of points, N, and ranks r_j of z_j: then the gaps
+n_i = r_i - r_(i-1) must become w_i N, where w_i are the differences of neighbouring fractions; this takes |n_1 - w_1
+N| + ... + |n_(m+1) - w_(m+1) N| records, and no fewer. So the distance is L(z) = min over N of c(z, N), the cost of `joint` with targets
+w_j N, for real N >= N_0 (and below 2^31). (Without ties N is the weighted median of all n_i / w_i.) To leave the cone, one of its
+inequalities must fail, f_j n - #{x < z_j} >= 0 say. A record that comes or goes moves its left side by f_j or 1 - f_j. So the least number
+of records is D(z), the least of min{f_j n - #{x < z_j}, #{x <= z_j} - f_j n} / max{f_j, 1 - f_j} over all j, and of n - N_0. Both are 0 at
+the border: s is D where that is positive, and -L elsewhere.
 
-Without N_0 all outputs beyond the points are as near to being right as it takes to remove all points: L = n, for N = 0. With it L is up to
-n + N_0. So where few points can hardly say where outputs lie, N_0 = 12 / epsilon (or half of what their places cost, m d ln 2 / epsilon, if
-that is less) keeps them from flying off: five quantiles of 63 waits at epsilon = 0.31 are found with a mean largest error of 12.2 ranks,
-and of 17.4 without it (256 runs each, by scales). Fewer than N_0 points say nothing anyway. With base "places" N_0 is often far more, see
-below.
+Without N_0, outputs beyond all points become right once all points are removed: L = n, for N = 0. With it, L is up to n + N_0. So where
+there are too few points to say where outputs lie, N_0 = 12 / epsilon (or half of what their places cost, m d ln 2 / epsilon, if that is
+less) keeps outputs from flying off: five quantiles of 63 waits at epsilon = 0.31 are found with a mean largest error of 12.2 ranks, and of
+17.4 without it (256 runs each, by scales). Fewer than N_0 points say nothing anyway. With base "places" N_0 is often far more, see below.
 
-**Privacy** (ADD_OR_REMOVE_ONE). Let a point come or leave bit by bit. Then c(z, N) moves at a rate of 1 at most for each N (as in `joint`:
-ranks can be chosen so that one gap grows or shrinks), and so does the least of them, L; so does D, by what was said; and s is continuous.
-So s moves by 1 at most, and exp(epsilon s / 2) with it by a factor within exp(-epsilon / 2) and exp(epsilon / 2), and so does the sum of
-all weights: (epsilon, 0). (Of all scores that are 0 at the border and move by 1 at most, none is lower outside or higher inside.) The
-losses lie in an interval of length epsilon: epsilon^2/8-zCDP.
+**Privacy** (ADD_OR_REMOVE_ONE). Let a point arrive or leave gradually. Then c(z, N) moves at a rate of at most 1 for each N (as in `joint`:
+ranks can be chosen so that one gap grows or shrinks), and so does the least of them, L. So does D, by the above; and s is continuous. So s
+moves by at most 1, exp(epsilon s / 2) by a factor between exp(-epsilon / 2) and exp(epsilon / 2), and so does the sum of all weights: the
+mechanism is (epsilon, 0)-private. (Of all scores that are 0 at the border and move by 1 at most, none is lower outside or higher inside.)
+The losses lie in an interval of length epsilon: epsilon^2/8-zCDP.
 
-Beside `joint`: its N is an output, one of a grid around a noisy count. That weighs a tuple by the sum over all N that suit it, and a wrong
-one may suit more of them than a right one; the count costs a twentieth of epsilon; and depth counts for one candidate alone. Here N is
-nobody's output. The price: weights are no product along the tuple, and there is no law of intervals, but on small domains.
+Compare `joint`: its N is an output, one of a grid around a noisy count. This weighs a tuple by the sum over all N that suit it, and more N
+may suit a wrong tuple than a right one; the count costs a twentieth of epsilon; and depth counts for one candidate alone. Here N is not an
+output. The price is that weights are not a product along the tuple, and that there is no law of intervals except on small domains.
 
 **Draws** are exact, by rejection. With kappa = epsilon / 2, any numbers N_k from N_0 on, and c_k half of the wider gap beside N_k, a tuple
-is drawn by Q(z) = sum over k of exp(kappa (c_k - c(z, N_k))), which `chains` sums up, and kept with probability 2 exp(kappa s(z)) / Q(z).
-(c is convex in N and moves by |N - N'| at most, so that both neighbours of the best N have terms whose sum is 2 exp(-kappa L) at least.)
-For N_k = n the one tuple with D > 0 weighs exp(kappa D) as much. The N_k are a matter of speed: they may depend on the data, as the law of
-what is kept does not depend on them, and they do (`sizes`). They reach so far that all tuples whose best N lies beyond weigh less than
-2^-53 of what right ones do. Draws go on until one is kept, or for ever so long (`TRIES`). Of a few points 1.6
-to 2.5 draws were needed on average (20,000 runs each), of 114 altitudes at nine quantiles four (32 runs; `info["tries"]`).
+is drawn with weight Q(z) = sum over k of exp(kappa (c_k - c(z, N_k))), which `chains` sums up, and kept with probability 2 exp(kappa
+s(z)) / Q(z). (c is convex in N and moves by |N - N'| at most, so that both neighbours of the best N have terms whose sum is 2 exp(-kappa L)
+at least.) For N_k = n the one tuple with D > 0 weighs exp(kappa D) times as much. The N_k only affect the speed: they may depend on the
+data, and do (`sizes`), as the law of a tuple that is kept does not depend on them. They reach so far that all tuples whose best N lies
+beyond weigh less than 2^-53 of the right ones. Draws go on until one is kept, or until there are very many (`TRIES`). For a few points 1.6
+to 2.5 draws were needed on average (20,000 runs each), for nine quantiles of 114 altitudes four (32 runs; `info["tries"]`).
 
-**Utility.** For an output t ranks off L >= t / max{f_j, 1 - f_j}, as for `joint`. Points at the ranks f_j n make a right tuple, which
-weighs 2^-(dm) of all at least. So some output is more than t ranks off with probability at most 2^(dm) exp(-epsilon t / (2 max max{f_j, 1 -
-f_j})), whatever the points are. All is lost where outputs beyond all points, whose L is n + N_0 at most, outnumber that.
+**Utility.** If an output is t ranks off, L >= t / max{f_j, 1 - f_j}, as for `joint`. Points at the ranks f_j n make a right tuple, which
+has at least 2^-(dm) of the base measure. So some output is more than t ranks off with probability at most 2^(dm) exp(-epsilon t / (2 max
+max{f_j, 1 - f_j})), whatever the points are. All accuracy is lost where there are so many outputs beyond all points, whose L is at most
+n + N_0, that they outweigh the right ones.
 
 **Base measures** are those of `joint` (`axis`), a mixture for all outputs, so that 2^(dm) above becomes 2 2^(dm) for "scales" and (2/0.9)
-2^(dm) for "places". The many intervals of "places" bring nothing where the points pay for much more than for the places of all outputs
-(`together.ENOUGH` times m d ln 2); so a noisy count takes `counting` of epsilon, a hundredth or a twentieth, and says whether they are
-looked at.
+2^(dm) for "places". The many intervals of "places" gain nothing where the points pay for much more than the places of all outputs
+(`together.ENOUGH` times m d ln 2); so a noisy count takes the share `counting` of epsilon, a hundredth or a twentieth, and decides whether
+they are used.
 
-**N_0 by the noisy count.** Where the points do not pay for so much, the same count says how many there are at least, if there are `MANY`
-outputs or more: of fewer, all is lost only for fewer points than a cheap count tells from none. It is rounded down to i H, H = 1 / its
-rate, rounded up, and N_0 = (i - `MARGIN`) H, if that is more than above. As a function of what is released before, N_0 is public, and the
-whole is as private as with any other. Now outputs beyond all points cost up to 2 n: 31 quantiles of 250 log-normal values at epsilon = 1
-are off by 21.1 +- 1.3 ranks, where all was lost with N_0 = 12 (242 ranks), and by 22.1 +- 1.5 with `joint`. In one or two runs of 100 the
-count is so far off that N_0 > n. Then right tuples cost N_0 - n, r H at most for noise of `MARGIN` + r steps, and wrong ones no less than
-before. So the probability above has a factor of 1 + p_3 exp(kappa H) + ... + p_(R-1) exp((R - 3) kappa H), and p_R is added, for any R, p_r
-being the probability of noise above r H (`noisy_count.Tail`).
+**N_0 by the noisy count.** Where the points do not pay for so much, the same count gives a lower bound on their number, if there are `MANY`
+outputs or more. (With fewer outputs, all is lost only where there are so few points that a cheap count cannot tell them from none.) The
+count is rounded down to i H, where H is 1 / its rate, rounded up, and N_0 = (i - `MARGIN`) H, if that is more than above. As a function of
+what was released before, N_0 is public, and the whole is as private as with any other. Now outputs beyond all points cost up to 2 n: 31
+quantiles of 250 log-normal values at epsilon = 1 are off by 21.1 +- 1.3 ranks, where all was lost with N_0 = 12 (242 ranks), and by 22.1 +-
+1.5 with `joint`. In one or two runs of 100 the count is so far off that N_0 > n. Then right tuples cost N_0 - n, r H at most for noise of
+`MARGIN` + r steps, and wrong ones no less than before. So the probability above gets a factor of 1 + p_3 exp(kappa H) + ... + p_(R-1)
+exp((R - 3) kappa H), and p_R is added, for any R, p_r being the probability of noise above r H (`noisy_count.Tail`).
 
-**Bounds on given data.** Since exp(kappa s) is at most Q / 2, and at least each exp(-kappa c(z, N_k)), the failure of an event is at most
-half of what Q gives to its complement, over the largest of the sums over all tuples: `failure_bound`, at most 12 times the failure where
-the tests know it, as long as N_0 is below n (20 times, where it is just below). Where N_0 is above by x, exp(kappa x) times as much is
-reckoned with. Noisy counts with a probability below a rounding unit count as failures. (Laws have right derivatives in epsilon; the bound's
-are those at fixed sizes, of which those beside N_0 move with epsilon.)
+**Bounds on given data.** Since exp(kappa s) is at most Q / 2, and at least each exp(-kappa c(z, N_k)), the probability that an event fails
+is at most half of the weight that Q gives to its complement, over the largest of the sums over all tuples. This is `failure_bound`: at most
+12 times the true probability where the tests know it, as long as N_0 is below n (20 times, where it is just below). Where N_0 is above n by
+x, the bound has a factor of exp(kappa x). Noisy counts with a probability below a rounding unit count as failures. (Laws have the right
+derivatives in epsilon; the bound's are those at fixed sizes, of which those beside N_0 move with epsilon.)
 
 The plain twin is `dpjax.verify.plain.quantiles.inverse_sensitivity_law`.
 """
@@ -94,23 +95,23 @@ from dpjax.optimizers.quantiles.joint import JointQuantiles
 from dpjax.optimizers.quantiles.noisy_count import Tail
 from dpjax.optimizers.quantiles.together import MIXTURE, NEGLIGIBLE, Together, among, on_axis, per_root
 
-# Of epsilon, for the noisy count of "places", and from MANY outputs on, where N_0 depends on it, too.
+# Shares of epsilon for the noisy count of "places": for fewer than MANY outputs, and from MANY on, where N_0 depends on it, too.
 SHARE, SHARE_OF_MANY, MANY = 0.01, 0.05, 24
 MARGIN = 3  # steps, each the mean size of the noise, by which N_0 is below the count
-LEAST = 6.0  # N_0 in units of 1 / kappa, at most, where there is no count
+LEAST = 6.0  # the greatest N_0, in units of 1 / kappa, where there is no count
 MOST_N = 2.0**31 - 2.0**8  # whatever n is: a number that int32 and float32 hold
-TRIES = 2**30  # draws that are all given back with a probability below 2^-53, for m d up to 10^6 (`sizes`)
-SECTIONS, GOLDEN = 64, 0.618034  # of the range of N, to 2^-44 of it
+TRIES = 2**30  # draws, which are all rejected with a probability below 2^-53, for m d up to 10^6 (`sizes`)
+SECTIONS, GOLDEN = 64, 0.618034  # golden sections of the range of N, down to 2^-44 of it
 
 
 @frozen
 class Counts:
-    """What the score takes from how many points there are. Differences of n and N_0 are exact, where n is no float32, too.
+    """The numbers n and N_0 that the score needs. Their difference is exact even where n is not a float32.
 
     Attributes:
-      n: so many.
-      least: the whole part of N_0.
-      rest: what is left of N_0.
+      n: the number of points.
+      least: the integer part of N_0.
+      rest: the fractional part of N_0.
     """
 
     n: Int[Array, ""]
@@ -128,13 +129,13 @@ class Counts:
 
 @frozen
 class Tried:
-    """For which sizes N tuples are drawn; see `sizes`.
+    """The sizes N for which tuples are drawn; see `sizes`.
 
     Attributes:
       sizes: kappa (N_k - n), in batches; inf where there is none.
       log_sums: ln of the sum over all tuples of exp(-kappa c(z, N_k)), for each base measure.
       log_parts: kappa c_k, -inf where there is none.
-      batches: how many there are.
+      batches: the number of batches.
     """
 
     sizes: Float[Array, "sizes"]
@@ -145,17 +146,17 @@ class Tried:
 
 @frozen
 class InverseSensitivityQuantiles(Together):
-    """All quantiles at once by inverse sensitivity; see the module, and `inverse_sensitivity`, which makes it.
+    """All quantiles at once by inverse sensitivity; build it by `inverse_sensitivity`.
 
     Attributes:
       bits: d.
       fractions: F for each wanted fraction F 2^-32, increasing.
-      epsilon: the total one.
-      limbs: of a point (static).
+      epsilon: the total epsilon.
+      limbs: limbs of a point (static).
       wider: limbs of a position up to 2^d + 1 (static).
-      origin: of scales.
+      origin: the origin of scales.
       base: "uniform", "scales" or "places" (static).
-      size: how many points a run looks at around each quantile; 0 for all points (static). See `focused`.
+      size: how many points around each quantile a run processes; 0 for all points (static). See `focused`.
     """
 
     bits: Int[Array, ""]
@@ -169,7 +170,7 @@ class InverseSensitivityQuantiles(Together):
 
     @property
     def counting(self) -> float:
-        """A hundredth or a twentieth for "places"."""
+        """A hundredth or a twentieth for "places", otherwise 0."""
         return _counting(self.base, self.fractions.shape[0])
 
     def _f(self) -> Float[Array, "quantiles"]:
@@ -178,10 +179,10 @@ class InverseSensitivityQuantiles(Together):
     # ------------------------------------------------------------------------------------------------- one run
 
     def focused(self, rows: int) -> "InverseSensitivityQuantiles":
-        """The same for data of so many rows, but its runs look only at the points near each quantile, if that halves them at least.
+        """The same for data of `rows` rows, with runs that process only the points near each quantile, if that at least halves them.
 
-        What they leave out has a probability of 2^-52 or less; see `JointQuantiles.focused`. Where there are more points than are looked
-        at, there are more than `_enough`, which no N_0 by a count exceeds.
+        The outputs that this affects have a probability of 2^-52 or less; see `JointQuantiles.focused`. Where there are more points than a
+        run processes, there are more than `_enough`, which no N_0 by a count exceeds.
 
         Raises:
           TypeError: a traced epsilon.
@@ -189,12 +190,12 @@ class InverseSensitivityQuantiles(Together):
         return self._sized(2 * (self._nats() + NEGLIGIBLE) / self._rate(), rows)
 
     def run(self, key: Array, data: Points) -> Any:
-        """One after another on a CPU: they have their own numbers of tries."""
+        """Batched runs go one after another on a CPU, as each has its own number of tries."""
         return staging.one_by_one(type(self).draw)(self, key, self.prepare(data))
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_tries, key_place = jax.random.split(random.for_loops(key), 3)
-        good = self.sound() & self.fits(points)  # of what is no data nothing may ever be kept
+        good = self.sound() & self.fits(points)  # of invalid data no draw may ever be kept
         counts, measures = self._counted(key_count, points.n_valid)
         points, left_out = self._near(points)
         tried = self._tried(points, left_out, counts, measures, jnp.where(good, sizes.most(self._reach()), 0))
@@ -209,7 +210,7 @@ class InverseSensitivityQuantiles(Together):
             found, pieces = self._tuple(key_chain, points, jax.tree.map(lambda leaf: leaf[0], targets), measure)
             low, high = (jnp.append(ends, points.n_valid) for ends in chains.ends_of(pieces, found))
             log_keep = scales.LN2 + self._log_ratio(low, high, counts, left_out, tried)
-            log_keep = jnp.minimum(log_keep, 0.0)  # it is not above 0, but for roundings
+            log_keep = jnp.minimum(log_keep, 0.0)  # it is above 0 only by rounding
             return tries + 1, (found, measure, random.bernoulli(key_keep, log_keep, logspace.log1mexp(log_keep)))
 
         nothing = chains.nowhere(self.fractions.shape[0]), jnp.int32(0), jnp.bool_(False)
@@ -221,7 +222,7 @@ class InverseSensitivityQuantiles(Together):
     def _tried(
         self, points: Points, left_out: Array, counts: Counts, measures: Int[Array, ""], most: Int[Array, ""]
     ) -> "Tried":
-        """For which N tuples are drawn: the first sizes, and as many more as it takes, in so many batches at most."""
+        """The N for which tuples are drawn: the first sizes, and as many more as it takes, in at most `most` batches."""
         first = self._first(counts)
         first = jnp.pad(first, (0, -first.size % sizes.BATCH), constant_values=jnp.inf).reshape(-1, sizes.BATCH)
 
@@ -251,7 +252,7 @@ class InverseSensitivityQuantiles(Together):
         return lax.while_loop(going, weigh, (begin, first[0], jnp.bool_(False)))[0]
 
     def _counted(self, key: Array, n: Int[Array, ""]) -> tuple[Counts, Int[Array, ""]]:
-        """(n and N_0, how many base measures are looked at): by a noisy count, if there is one."""
+        """(n and N_0, how many base measures are used): by a noisy count, if there is one."""
         if not self.counting:
             return self._plainly(n), jnp.int32(self.axis.measures)
         return self._told(n, geometric(key, n, epsilon=self._count_rate()) // self._step())
@@ -261,7 +262,7 @@ class InverseSensitivityQuantiles(Together):
         return jnp.clip(jnp.ceil(1 / self._count_rate()), 1.0, 2.0**25).astype(jnp.int32)
 
     def _told(self, n: Int[Array, ""], index: Int[Array, ""]) -> tuple[Counts, Int[Array, ""]]:
-        """(n and N_0, how many base measures are looked at) if the noisy count is so many H, rounded down."""
+        """(n and N_0, how many base measures are used) if the noisy count, rounded down, is `index` H."""
         pays = index * self._step() >= self._enough()
         measures = jnp.where(pays, ANYWHERE, self.axis.measures).astype(jnp.int32)
         counts = self._plainly(n)
@@ -273,13 +274,13 @@ class InverseSensitivityQuantiles(Together):
         return Counts(n=n, least=least, rest=rest), measures
 
     def _plainly(self, n: Int[Array, ""]) -> Counts:
-        """With the N_0 of no count."""
+        """n, with the N_0 that is used where there is no count."""
         places = self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
         least = jnp.minimum(jnp.minimum(LEAST, places / 2) / self.kappa(), MOST_N)
         return Counts(n=n, least=least.astype(jnp.int32), rest=least - jnp.floor(least))
 
     def _enough(self) -> Int[Array, ""]:
-        """Points that pay for much more than for the places of all outputs one by one."""
+        """The number of points that pays for much more than the places of all outputs one by one."""
         return jnp.minimum(self._enough_nats() / self.kappa(), 2.0**30).astype(jnp.int32) + 1
 
     def _first(self, counts: Counts) -> Float[Array, "first"]:
@@ -289,13 +290,13 @@ class InverseSensitivityQuantiles(Together):
         return sizes.within(spread, least, jnp.maximum(greatest, 0.0))
 
     def _reach(self) -> float:
-        """So far from there no size matters. `_nats` at most, for every d that the limbs hold: it must not depend on a traced d."""
+        """The distance beyond which no size matters: the greatest `_nats` for any d that the limbs hold, as d may be traced."""
         return self.fractions.shape[0] * 32 * self.limbs * scales.LN2 + math.log(MIXTURE[self.base]) + NEGLIGIBLE
 
     def _targets(
         self, counts: Counts, wanted: Float[Array, "k"], left_out: Int[Array, "ends"]
     ) -> tuple[Targets, Bool[Array, "k"]]:
-        """(w_j N_k among near points, which of them there are); for N_k = n with depths."""
+        """(w_j N_k among near points, with depths for N_k = n; which of them exist)."""
         there = jnp.isfinite(wanted)
         shift = jnp.where(there, wanted, 0.0) / self.kappa()
         targets = jax.vmap(lambda each: self._at(counts.n, each))(shift)
@@ -305,10 +306,10 @@ class InverseSensitivityQuantiles(Together):
         return targets, there & rises
 
     def _at(self, n: Int[Array, ""], shift: Float[Array, ""]) -> Targets:
-        """f_j (n + shift), but for what is cut off after 32 bits behind the point. In whole numbers, so that they rise with j."""
+        """f_j (n + shift), cut off after 32 bits behind the point. It is computed in integers, so that targets rise with j."""
         floor = jnp.floor(shift)
         size = jnp.maximum(n + floor.astype(jnp.int32), 0)
-        # Of a shift just below 0 what is left is rounded to 1.
+        # The fractional part of a shift just below 0 would be rounded to 1.
         part = (jnp.minimum(shift - floor, 1 - 2.0**-24) * 2.0**32).astype(jnp.uint32)
         whole, rest = ranks(self.fractions, size)
         added = rest + wide.high_product(jnp.asarray(self.fractions), part)
@@ -322,7 +323,7 @@ class InverseSensitivityQuantiles(Together):
         )
 
     def _depth(self) -> Float[Array, "quantiles"]:
-        """At which rates weights rise with what outputs have to spare: kappa D."""
+        """The rates at which weights rise with the ranks that outputs have to spare: kappa D."""
         return self.kappa() / jnp.maximum(self._f(), 1 - self._f())
 
     # ------------------------------------------------------------------------------------------------- weights
@@ -330,7 +331,7 @@ class InverseSensitivityQuantiles(Together):
     def _log_ratio(
         self, low: Array, high: Array, counts: Counts, left_out: Int[Array, "ends"], tried: "Tried"
     ) -> Float[Array, ""]:
-        """ln(exp(kappa s(z)) / Q(z)) of the tuple with these ranks, #{x < z_j} and #{x <= z_j}; the number of points ends both."""
+        """ln(exp(kappa s(z)) / Q(z)) of the tuple with these ranks, #{x < z_j} and #{x <= z_j}; both end with the number of points."""
 
         def log_term(targets: Targets) -> Float[Array, ""]:
             deep = jnp.maximum(jnp.min(targets.depth * _spare(low, high, targets)), 0.0)
@@ -361,21 +362,21 @@ class InverseSensitivityQuantiles(Together):
         """L: the least cost over all N, by golden sections, as the cost is convex in N."""
         f = jnp.append(self._f(), 1.0)
         lows, highs = _less(low, own), _less(high, own)
-        # Targets are whole numbers and digits, in which no derivative passes: how N_0 moves with epsilon is said here.
+        # Targets are integers and digits, which carry no derivative: how N_0 moves with epsilon is added here.
         moves = counts.short() - lax.stop_gradient(counts.short())
 
         def cost(more: Array) -> Array:
-            """With so many more points than the targets are of."""
+            """The cost for `more` points more than the targets are for."""
             away = f * (more + moves)
             return _travelled(lows - away, highs - away)
 
-        # The cost moves by |N - N'| at most: the best N is no further from another one than the cost there is great.
+        # The cost moves by at most |N - N'|: the best N is no further from any other N than the cost there.
         far = cost(jnp.zeros(()))
         least = jnp.maximum(-far, jnp.minimum(-counts.beyond(), 0.0))
         most = jnp.maximum(MOST_N - counts.n.astype(float) - counts.short(), 0.0)
 
         def narrowed(_: Array, inside: tuple[Array, Array]) -> tuple[Array, Array]:
-            """More than the least."""
+            """One golden section; both ends are relative to the least."""
             left, right = inside
             a, b = right - GOLDEN * (right - left), left + GOLDEN * (right - left)
             lower = cost(least + a) <= cost(least + b)
@@ -389,7 +390,7 @@ class InverseSensitivityQuantiles(Together):
     # ------------------------------------------------------------------------------------------------- what may be said of outputs
 
     def masses(self, points: Points, outputs: int) -> Float[Array, "outcomes"]:
-        """Of (z_1, ..., z_m), z_m running fastest; only those in order have any. What they weigh before is the law of no points."""
+        """The mass of each (z_1, ..., z_m), z_m running fastest; only those in order have any. Base weights are the law of no points."""
         m = self.fractions.size
         size = round(outputs ** (1 / m))
         answers = np.stack(np.unravel_index(np.arange(outputs), (size,) * m), axis=1)
@@ -400,7 +401,7 @@ class InverseSensitivityQuantiles(Together):
 
         def before(base: str) -> Float[Array, "tuples"]:
             given = {name: getattr(self, name) for name in ("bits", "fractions", "origin", "limbs", "wider")}
-            # Where there are no points, epsilon says nothing; so no derivative by it is asked of the logarithm of 0.
+            # Where there are no points, epsilon has no effect; so no derivative in it is taken of the logarithm of 0.
             alike = JointQuantiles(**given, epsilon=jnp.ones(()), candidates=1, share=0.0, base=base)
             nobody = Points(x=jnp.zeros((1, self.limbs), jnp.uint32), n_valid=jnp.int32(0), ordered=True)
             return jnp.log(alike.masses(nobody, outputs)[:-1])
@@ -427,26 +428,26 @@ class InverseSensitivityQuantiles(Together):
         return jnp.append(chances @ lax.map(one, told), beyond)
 
     def _every_count(self, n: Int[Array, ""]) -> tuple[Float[Array, "k"], Float[Array, ""], tuple[Counts, Array]]:
-        """(The chances of rounded noisy counts, and of none of them; what each tells, see `_told`)."""
+        """(The probabilities of rounded noisy counts, and of none of them; what `_told` returns for each)."""
         step, reach = self._step(), math.ceil(noisy_count.reach(self.kappa().dtype))
         index = n // step + np.arange(-reach, reach + 2, dtype=np.int32)
         chances, beyond = noisy_count.chances(n, self._count_rate(), index.astype(float) * step.astype(float))
         return chances, beyond, jax.vmap(lambda each: self._told(n, each))(index[:-1])
 
     def failure_bound(self, points: Points, intervals: Interval) -> Float[Array, ""]:
-        """As for all; see the module."""
+        """An upper bound on P[some quantile is not in its interval]; see the module."""
         plainly = self._plainly(points.n_valid)
         first = self._first(plainly)
         tried, used_sizes = self._targets(plainly, first, self._all())
         log_priors = jnp.where(used_sizes, sizes.half_gaps(first), -jnp.inf)
         logs = self._split(points, intervals)(tried, jnp.int32(self.axis.measures))
-        # What n - N_0 cuts off a depth, `chains` does not know: then n itself says nothing of the least.
+        # `chains` does not know where n - N_0 cuts off a depth: then n itself gives no lower bound.
         f = self._f()
         deepest = points.n_valid.astype(float) * jnp.min(jnp.minimum(f, 1 - f) / jnp.maximum(f, 1 - f))
         after = jnp.append(first[1:], jnp.inf)
 
         def bound(counts: Counts, measures: Array) -> Array:
-            """For this N_0. If it is above n, for N_0 = n, times exp(kappa (N_0 - n)): no score is higher, and none lower by more."""
+            """The bound for this N_0. Above n: that for n, times exp(kappa (N_0 - n)), as no score is higher, and none lower by more."""
             least = jnp.minimum(-counts.beyond(), plainly.short())
             above = self.kappa() * jnp.maximum(-counts.beyond() - plainly.short(), 0.0)
             looked = jnp.where(jnp.arange(self.axis.measures)[:, None, None] < measures, logs, -jnp.inf)
@@ -466,7 +467,7 @@ class InverseSensitivityQuantiles(Together):
     # ------------------------------------------------------------------------------------------------- promises
 
     def error(self, *, beta: float) -> float:
-        """By how many ranks the outputs miss f n at most, whatever the points are, but with probability beta: see the module."""
+        """The greatest number of ranks by which outputs miss f n, whatever the points are, except with probability beta: see the module."""
         f, kappa = np.asarray(self.fractions, float) * 2.0**-32, self._rate()
         farthest = float(np.max(np.maximum(f, 1 - f)))
         # No rank is off by more than n; if that is less than N_0 without a count, right tuples cost N_0 - n.
@@ -480,7 +481,7 @@ class InverseSensitivityQuantiles(Together):
         plainly = error(0.0, beta)
         if not self.counting or self.fractions.shape[0] < MANY:
             return plainly
-        # Nothing is off by more than farthest n, and the count is asked for N_0 only where that is below `_enough`.
+        # No output is off by more than farthest n, and the count decides N_0 only where it is below `_enough`.
         greatest = int(self._enough()) - MARGIN * int(self._step())
         tail = Tail(rate=self.counting * float(self.epsilon), step=float(self._step()), last=MARGIN, sides=1)
         by_noise = tail.least_error(
@@ -489,7 +490,7 @@ class InverseSensitivityQuantiles(Together):
         return min(by_noise, max(plainly, farthest * greatest))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Points with which all ranks are within alpha n of f n, with probability 1 - beta, by `error`.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta, by `error`.
 
         Raises:
           ValueError: alpha or beta outside (0, 1).
@@ -511,12 +512,12 @@ def _less(ranks: Int[Array, "ends"], targets: Targets) -> Float[Array, "ends"]:
 
 
 def _spare(low: Int[Array, "ends"], high: Int[Array, "ends"], own: Targets) -> Float[Array, "quantiles"]:
-    """What the ranks of each output have to spare around its target, less than 0 if they miss it."""
+    """By how much the ranks of each output exceed its target on either side, negative if they miss it."""
     return jnp.minimum(-_less(low, own), _less(high, own))[:-1]
 
 
 def _travelled(low: Float[Array, "ends"], high: Float[Array, "ends"]) -> Float[Array, ""]:
-    """How far a number must go from 0 through all of these intervals, in order."""
+    """How far a number must travel from 0 through all of these intervals, in order."""
 
     def onward(state: tuple[Array, Array], ends: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
         at, so_far = state
@@ -535,7 +536,7 @@ def inverse_sensitivity(
     base: str = "uniform",
     origin: int = 0,
 ) -> InverseSensitivityQuantiles:
-    """Quantiles at `fractions` of the points, all at once, by how many records must come or go until they are right; see the module.
+    """Quantiles at `fractions` of the points, all at once, by how many records must come or go to make them right; see the module.
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see
     `InverseSensitivityQuantiles.zcdp`. Not promised: floating-point side channels; a cryptographic generator.
@@ -546,11 +547,11 @@ def inverse_sensitivity(
       epsilon: total, > 0, finite, and for "places" at least 3e-6 (6e-7 for 24 outputs and more); may be traced.
       rho: the total of zero-concentrated privacy, in place of epsilon; may be traced. The guarantee then states the pure epsilon that it
         takes.
-      base: what outputs weigh before they see data, as for `joint`: "uniform", "scales" or "places".
+      base: what outputs weigh before any data are seen, as for `joint`: "uniform", "scales" or "places".
       origin: the public point around which scales lie, 0 to 2^bits.
 
     Raises:
-      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or none.
+      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or neither.
 
     >>> deciles = inverse_sensitivity(bits=24, fractions=[i / 10 for i in range(1, 10)], epsilon=1.0)
     >>> points = Points.create(wide.from_ints(range(1000, 2000), 24))

@@ -1,11 +1,11 @@
-"""The points near wanted quantiles: all that a run of `joint` or `inverse_sensitivity` has to look at where there are many.
+"""The points near the wanted quantiles: where there are many points, a run of `joint` or `inverse_sensitivity` needs no others.
 
-A run takes time in proportion to the points. Keep those at ranks within D of each f_j n, and leave out all others: if L_j points are left
-out before those around f_j n, what has the rank r there has the rank r - L_j among those that are kept. With targets T_j - L_j, and L of
-n and of T_(m+1), each tuple of which no output is D ranks off has the cost that it had. All others weigh exp(-kappa D / (1 - min w)) at
-most, before and after, as the utility of `joint` says of outputs that are so far off: r_j + L_j is as far from f_j n as before, or points
-were left out between, and then it is further away than D. So D is as many ranks as make them all together weigh less than 2^-53 of what
-the right ranks do.
+A run takes time in proportion to the number of points. Keep the points at ranks within D of each f_j n, and leave out all others. If L_j
+points are left out before those around f_j n, an output of rank r there has the rank r - L_j among the points that are kept. Subtract L_j
+from the target T_j, and the number L of all points left out from n and from T_(m+1). Then each tuple with no output D ranks off keeps its
+cost. All other tuples weigh at most exp(-kappa D / (1 - min w)), before and after, by the utility bound of `joint` for outputs that are so
+far off: either r_j + L_j is as far from f_j n as before, or points in between were left out, and then it is further away than D. So D is
+chosen large enough that all these tuples together weigh less than 2^-53 of what the right ranks weigh.
 """
 
 import jax.numpy as jnp
@@ -17,10 +17,10 @@ from dpjax.optimizers.quantiles.base import ranks
 
 
 def near(points: Points, fractions: UInt32[Array, "outputs"], size: int) -> tuple[Points, Int[Array, "ends"]]:
-    """(so many sorted points around each quantile; how many are left out before 0, before those around each quantile, and in all).
+    """(`size` sorted points around each quantile; how many are left out before 0, before those around each quantile, and in all).
 
-    Where two quantiles are closer than that, what they share counts for both, and the rest follows: all within size / 2 ranks of either is
-    kept.
+    Where the points around two quantiles overlap, the second block begins right behind the first: all points within size / 2 ranks of
+    either quantile are kept.
 
     >>> from dpjax.domains import wide
     >>> points = Points.create(wide.from_ints(range(100), 8), 90, ordered=True)

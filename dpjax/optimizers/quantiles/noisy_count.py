@@ -1,6 +1,6 @@
-"""The noisy count of `joint` and `inverse_sensitivity`: a little of epsilon says about how many points there are.
+"""The noisy count of `joint` and `inverse_sensitivity`: for a small share of epsilon it says about how many points there are.
 
-It is n + Z, Z two-sided geometric noise of a rate a, and what is made of it is rounded to steps: so a law sums over some dozens of cases.
+It is n + Z, where Z is two-sided geometric noise of rate a. It is rounded to steps before it is used, so a law sums over a few dozen cases.
 """
 
 import dataclasses
@@ -16,18 +16,18 @@ from dpjax.mechanisms.base import Between
 from dpjax.mechanisms.geometric import mechanism as geometric_mechanism
 
 REACHES = 4  # how many R are tried
-APART = 0.4  # from one to the next the chance of noise beyond falls by e^-0.4, or they are a step apart
+APART = 0.4  # from one R to the next the probability of noise beyond it falls by e^-0.4, or they are one step apart
 
 
 def reach(kind: Any) -> float:
-    """Further than so many times 1 / a from n the count is with a probability of a rounding unit of that dtype."""
+    """The distance from n, in units of 1 / a, that the count exceeds with the probability of a rounding unit of that dtype."""
     return -math.log(jnp.finfo(kind).eps)
 
 
 def chances(
     n: Int[Array, ""], rate: Float[Array, ""], edges: Float[Array, "k"]
 ) -> tuple[Float[Array, "k-1"], Float[Array, ""]]:
-    """(P[the count is from one edge on and below the next], P[it is between no two]). Edges are whole, increasing."""
+    """(P[the count is from one edge on and below the next], P[it is between no two]). Edges are increasing integers."""
     at = jnp.clip(edges, -(2.0**30), 2.0**30).astype(jnp.int32)
     noise = geometric_mechanism(epsilon=rate)
     each, _ = noise.split(jnp.broadcast_to(n, at[1:].shape), Between(low=at[:-1], high=at[1:]))
@@ -37,13 +37,13 @@ def chances(
 
 @dataclasses.dataclass(frozen=True)
 class Tail:
-    """How far astray the noise of a count leads, where noise of up to `last` steps does no harm.
+    """The harm that the noise of a count does, where noise of up to `last` steps does none.
 
     Attributes:
-      rate: of the noise.
-      step: in points.
-      last: see above.
-      sides: 2 if noise in both directions does, 1 if only what is above n does.
+      rate: the rate of the noise.
+      step: the length of a step, in points.
+      last: the greatest noise that does no harm, in steps.
+      sides: 2 if noise in both directions does harm, 1 if only noise above n does.
     """
 
     rate: float
@@ -52,15 +52,15 @@ class Tail:
     sides: int
 
     def log_beyond(self, steps: Any) -> Any:
-        """ln P[the noise is more than so many steps]."""
+        """ln P[the noise is more than `steps` steps]."""
         least = np.floor(self.step * steps) + 1
         return math.log(self.sides) - self.rate * least - math.log1p(math.exp(-self.rate))
 
     def log_mean(self, reach: int, kappa: float, aside: float) -> float:
-        """ln of a bound on the mean of exp(kappa D) over noise of more than `last` steps and up to `reach`, if r steps further than `last`
-        it leads astray by D = r - 1 + aside steps at most; -inf if there is none.
+        """ln of a bound on the mean of exp(kappa D) over noise of more than `last` steps and up to `reach`, if noise of `last` + r steps
+        misleads by at most D = r - 1 + aside steps; -inf if there is none.
 
-        Of noise beyond k steps the probability is at most sides exp(-rate step k) / (1 + exp(-rate)): a geometric sum.
+        Noise beyond k steps has a probability of at most sides exp(-rate step k) / (1 + exp(-rate)): a geometric sum.
         """
         terms, growth = reach - self.last, (kappa - self.rate) * self.step
         if terms == 0:
@@ -74,7 +74,7 @@ class Tail:
         return first + max(growth, 0.0) * (terms - 1) + math.log(ratio)
 
     def least_error(self, beta: float, error: Callable[[int, float], float]) -> float:
-        """The least of error(R, what is left of beta), if of noise of more than R steps nothing is said."""
+        """The least of error(R, what is left of beta) over R, where noise of more than R steps counts as a failure."""
         counts = (math.log(self.sides) - math.log(beta) - math.log1p(math.exp(-self.rate))) / self.rate
         first, apart = max(self.last, math.floor(counts / self.step)), max(round(APART / (self.rate * self.step)), 1)
         tried = [first + i * apart for i in range(REACHES)]

@@ -3,32 +3,33 @@
 1. A count N = n + two-sided geometric noise at rate count_epsilon is released; everything below may depend on it. r_i = k_i(N) are the
    wanted ranks. Nothing more is released if some r_(i+1) - r_i is below a public `spacing`.
 2. R_i = r_i + (noise of the i-th prefix sum of the binary mechanism for q steps): a sum of two-sided geometric noises, one for each node
-   of a Fenwick tree on i's way down. To add 1 to all of R_j, ..., R_q shifts at most l = floor(log2 q) + 1 of the noises, those of the
+   of a Fenwick tree on i's way down. Adding 1 to all of R_j, ..., R_q shifts at most l = floor(log2 q) + 1 of the noises, those of the
    nodes that contain j; each has rate rank_epsilon / l. Nothing is released if some R_(i+1) - R_i is below 2m + 1.
 3. The solver runs on points R_i - m, ..., R_i + m - 1 (from 0) in increasing order, for each i; past the ends of the data points are 0 or
    2^bits - 1, as in `direct`.
 
 **Privacy** (ADD_OR_REMOVE_ONE), derived here; the idea that one noise must hide a shift of all ranks above some place is the paper's.
 Given N the law of R does not depend on the data. Let S' be S with one more point, which gets position p of the sorted data; positions
-from p on move up by one. Compare runs on S at R with runs on S' at R' = R + (0, ..., 0, 1, ..., 1), the ones from index j on: slices up
-to p are the same if not moved, slices behind p if moved, and the only other one (slices are disjoint), which has p inside, differs by one
-replacement whether it is moved or not: its solver loses 2e. So j is forced but for that slice, and the noise loses rank_epsilon.
+from p on move up by one. Compare runs on S at R with runs on S' at R' = R + (0, ..., 0, 1, ..., 1), where the ones start at index j. Slices
+up to p are the same if they are not moved, and slices behind p if they are. The only other slice (slices are disjoint), which contains p,
+differs by one replacement whether it is moved or not: its solver loses 2e. So j is forced except for that slice, and the noise loses
+rank_epsilon.
 
-*Which of both is not free to choose.* Were the slice always moved, or never, then on the way from S' to S two neighbouring R' would meet in
-one R, at one end of the slice, and count twice. So both are taken, with weights: not moved with lambda(u) = (u + 1)/(2m + 1), where u is
-p less the slice's first position; that is 0 where the slice begins behind p, and 1 where it ends before. Into R then come, from R' = R
-and from R' = R moved, weights lambda(u) + 1 - lambda(u - 1) = 1 + 1/(2m + 1); as gaps are at least 2m + 1, only one index can be in
-doubt. From S to S' they are 1 - lambda(u + 1) + lambda(u) <= 1. In all
+*Whether it moves is not a free choice.* If the slice were always moved, or never, then on the way from S' to S two neighbouring R' would
+meet in one R, at one end of the slice, and count twice. So both are taken, with weights: not moved with lambda(u) = (u + 1)/(2m + 1), where
+u is p minus the slice's first position; this is 0 where the slice begins behind p, and 1 where it ends before p. Then R receives, from
+R' = R and from R' = R moved, weights lambda(u) + 1 - lambda(u - 1) = 1 + 1/(2m + 1); as gaps are at least 2m + 1, only one index can be in
+doubt. From S to S' the weights are 1 - lambda(u + 1) + lambda(u) <= 1. In all
 
     epsilon = count_epsilon + rank_epsilon + 2e + ln(1 + 1/(2m + 1)).
 
-*Gaps.* On the way from S' to S one gap of R' shrinks by 1, so of the runs on S' those with a gap of 2m + 1 or less are given up for lost:
-delta is the probability of such a gap, at r_(i+1) - r_i >= spacing. Each difference of two neighbouring prefix sums is a sum of
-independent noises, so a moment bound gives it (`bounds.noise_tail`). With one quantile there is no gap, and delta is the solver's alone.
+*Gaps.* On the way from S' to S one gap of R' shrinks by 1, so the runs on S' with a gap of 2m + 1 or less are given up: delta is the
+probability of such a gap when r_(i+1) - r_i >= spacing. Each difference of two neighbouring prefix sums is a sum of independent noises, so
+a moment bound gives it (`bounds.noise_tail`). With one quantile there is no gap, and delta is the solver's alone.
 
-*Ranks of n itself* would not do in place of those of N: under add/remove some of k_1(n), ..., k_q(n) rise by 1 and others, between them,
-do not, which is no shift of all from some index on. Whoever takes n as public needs REPLACE_ONE, where two positions p move everything
-between them.
+*Ranks of n itself* would not do in place of those of N: under add/remove some of k_1(n), ..., k_q(n) rise by 1 and others, between them, do
+not, which is not a shift of all from some index on. Taking n as public requires REPLACE_ONE, where two positions p move everything between
+them.
 
 The price of the ranks is logarithmic in q, and so is their error; the solver's price does not depend on q.
 
@@ -64,11 +65,11 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
     """Quantiles at any fractions from disjoint slices around noisy ranks; build it by `noisy_slices`.
 
     Attributes:
-      solver: of `dpjax.optimizers.interior_point`.
+      solver: a solver of `dpjax.optimizers.interior_point`.
       fractions: F for each wanted fraction F 2^-32, increasing.
       m: half the points of a slice.
-      rank_epsilon, count_epsilon: what the noise of the ranks and of N costs.
-      spacing: least difference of two wanted ranks.
+      rank_epsilon, count_epsilon: the costs of the noise of the ranks and of N.
+      spacing: the least difference between two wanted ranks.
       capacity: rows of a slice (static).
     """
 
@@ -82,7 +83,7 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
 
     @property
     def levels(self) -> int:
-        """l, how many noises a shift of ranks shifts at most."""
+        """l, the greatest number of noises that a shift of ranks shifts."""
         return int(self.fractions.shape[0]).bit_length()
 
     def sound(self) -> Bool[Array, ""]:
@@ -106,22 +107,22 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
         return answers, found & apart, {**info, "ranks": ranks}
 
     def guarantee(self) -> Guarantee:
-        """The sum of the module, under ADD_OR_REMOVE_ONE; delta is that of the gaps and of the solver at distance 2."""
+        """The sum in the module, under ADD_OR_REMOVE_ONE; delta is that of the gaps and of the solver at distance 2."""
         met_twice = math.log1p(1 / (2 * int(self.m) + 1))
         ranks = Guarantee(float(self.rank_epsilon) + met_twice, self._crowded(), ADD_OR_REMOVE_ONE)
         count = Guarantee(float(self.count_epsilon), 0.0, ADD_OR_REMOVE_ONE)
         return basic([ranks, count, base.at_distance_two(self.solver)])
 
     def _crowded(self) -> float:
-        """What bounds the probability that two ranks at least `spacing` apart get noises that leave 2m + 1 or less of it."""
+        """A bound on the probability that the noises leave 2m + 1 or less between two ranks at least `spacing` apart."""
         room = int(self.spacing) - 2 * int(self.m) - 1
         return _crowded(room, self.fractions.shape[0], float(self.rank_epsilon))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Points with which all ranks are within alpha n of f n, with probability 1 - beta.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta.
 
-        What beta leaves of the probability of a narrow gap, in thirds: for the q runs of the solver, for the noises of q ranks, for the
-        count (P[|noise| > c] = 2 r^(c+1) / (1 + r), r = exp(-count_epsilon)).
+        What beta leaves after the probability of a narrow gap is split in thirds: for the q runs of the solver, for the noises of q ranks,
+        for the count (P[|noise| > c] = 2 r^(c+1) / (1 + r), r = exp(-count_epsilon)).
 
         Raises:
           ValueError: 2m points are too few for the solver, or beta is not above the probability of a narrow gap.
@@ -139,13 +140,13 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
 
 
 def noise_errors(count: int, share: float) -> tuple[float, float]:
-    """(what the noise of none of `count` ranks passes, times rank_epsilon; the same of the count), but with probability `share` each."""
+    """(A bound on the noises of `count` ranks, times rank_epsilon; the same for the count), except with probability `share` each."""
     levels = count.bit_length()
     return bounds.noise_deviation(levels, math.log(2 * count / share)) * levels, max(0.0, math.log(2 / share))
 
 
 def points_needed(m: int, drift: float, miscount: float, spacing: int, gap: float, alpha: float) -> float:
-    """So many points that ranks are within alpha n, and wanted ranks `spacing` apart, where fractions are `gap` apart."""
+    """The points for which ranks are within alpha n, and wanted ranks `spacing` apart, where fractions are `gap` apart."""
     return max((m + drift + miscount + 1) / alpha, (spacing + 1) / gap + miscount)
 
 
@@ -171,13 +172,13 @@ def _crowded(room: int, count: int, rank_epsilon: float) -> float:
 
 
 def crowding_error(count: int, delta: float) -> float:
-    """What the noise of no distance between two of `count` > 1 ranks passes, times rank_epsilon, but with probability delta."""
+    """A bound on the noises of the distances between `count` > 1 ranks, times rank_epsilon, except with probability delta."""
     levels = count.bit_length()
     return bounds.noise_deviation(levels, max(0.0, math.log((count - 1) / delta))) * levels
 
 
 def least_spacing(m: int, count: int, rank_epsilon: float, delta: float) -> int:
-    """How far apart wanted ranks must be for gaps to be too narrow with probability delta at most."""
+    """How far apart wanted ranks must be for gaps to be too narrow with probability at most delta."""
     return 2 * m + 1 + least_int(lambda room: _crowded(room, count, rank_epsilon) <= delta, 0)
 
 
@@ -198,14 +199,14 @@ def noisy_slices(
     cryptographic generator.
 
     Args:
-      solver: of `dpjax.optimizers.interior_point`, on the domain of the points.
+      solver: a solver of `dpjax.optimizers.interior_point`, on the domain of the points.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32; at most 4096.
       m: half the points of a slice.
-      rank_epsilon: what the noise of all ranks costs.
-      count_epsilon: what the count costs.
-      delta: in (0, 1), what narrow gaps may cost; the smaller, the further apart wanted ranks must be.
-      beta: what all runs together may fail with: 2m points must suffice for the solver at beta / (3 q).
-      allow_unproved: take any m. The guarantee holds; no accuracy is proved.
+      rank_epsilon: the cost of the noise of all ranks.
+      count_epsilon: the cost of the count.
+      delta: in (0, 1), the cost allowed to narrow gaps; the smaller it is, the further apart wanted ranks must be.
+      beta: the probability with which any run may fail: 2m points must suffice for the solver at beta / (3 q).
+      allow_unproved: accept any m. The guarantee holds; no accuracy is proved.
 
     Raises:
       TypeError, ValueError: an argument out of range, fractions that do not increase, slices too small for the solver.
@@ -233,5 +234,5 @@ def noisy_slices(
 
 
 def _known_rate(name: str, rate: Any, levels: int) -> float:
-    """So large that the sum of as many noises as there are levels, each of this rate over `levels`, fits int32."""
+    """The rate, so large that the sum of `levels` noises, each of this rate over `levels`, fits int32."""
     return arguments.known(name, rate, at_least=SMALLEST_RATE * levels**2, below=700.0)

@@ -1,20 +1,20 @@
 """Quantiles at any fractions by permute-and-flip on the rank error, one run for each.
 
-The rank error e and the rate lambda are those of `rank_exponential`, and so is the proof: what that proves of a run is the range of the
-moves of the logs of its weights, e^(-lambda e) times what a point weighs by the base measure, and permute-and-flip is private by the
-range, too (`mechanisms.permute_and_flip_piecewise`, McKenna and Sheldon 2020). All runs together are (epsilon, 0)-private under
-ADD_OR_REMOVE_ONE. The shorter accounts of bounded ranges do not hold for it: for totals of rho, or with a large delta, take
+The rank error e and the rate lambda are those of `rank_exponential`, and so is the proof. In each run a point weighs e^(-lambda e) times
+its weight in the base measure. The proof bounds the range of the moves of the logs of these weights, and that range makes permute-and-flip
+private, too (`mechanisms.permute_and_flip_piecewise`, McKenna and Sheldon 2020). All runs together are (epsilon, 0)-private under
+ADD_OR_REMOVE_ONE. The tighter accounting of bounded ranges does not hold for it: for totals of rho, or with a large delta, use
 `rank_exponential`.
 
-**Utility.** By the uniform measure it never errs more than `rank_exponential`: whatever the rank error, fewer errors are larger. By scales
-that holds for the weights, of which the measure is a part: it favours points that weigh more, and where no weight stands out it may err
-more (at epsilon = 0.02 by 1.88 ranks in place of 1.81, for five copies of 4 and five of 15 among 16 points). It errs half as often where a
-single point is right that all others fall far behind; where a gap of many points is right, nothing is gained. Integers and values with few
-digits are of the first kind: at epsilon = 0.4 a median of 140 delays in minutes misses by 0.81 ranks on average (1.09 by
-`rank_exponential`, both by scales and by exact laws; cell 11 of the experiment `quantile_contest` at `--seed 2`).
+**Utility.** With the uniform measure it never errs more than `rank_exponential`: no rank error is exceeded more often. By scales this holds
+for the weights, of which the measure is a part: it favours points that weigh more, and where no weight stands out it may err more (at
+epsilon = 0.02 by 1.88 ranks in place of 1.81, for five copies of 4 and five of 15 among 16 points). It errs half as often where a single
+point is right and all others are far behind; where a gap of many points is right, nothing is gained. Integers and values with few digits
+are of the first kind: at epsilon = 0.4 a median of 140 delays in minutes misses by 0.81 ranks on average (1.09 by `rank_exponential`, both
+by scales and by exact laws; cell 11 of the experiment `quantile_contest` at `--seed 2`).
 
-Some point has e <= 0, and weighs 2^-d of all by the uniform measure: so e > t has probability at most 2^(d - 1) e^(-lambda t) in a run, and
-all q errors are at most ((d - 1) ln 2 + ln(q/beta))/lambda, but with probability beta; by scales d ln 2 in place of (d - 1) ln 2.
+Some point has e <= 0, and a share 2^-d of the uniform measure: so e > t has probability at most 2^(d - 1) e^(-lambda t) in a run, and all q
+errors are at most ((d - 1) ln 2 + ln(q/beta))/lambda, except with probability beta; by scales d ln 2 replaces (d - 1) ln 2.
 
 The plain twin is `dpjax.verify.plain.quantiles.permute_and_flip_laws`.
 """
@@ -62,7 +62,7 @@ def permute_and_flip(
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
       epsilon: total, > 0, finite; may be traced.
-      base: what outputs weigh before they see data: "uniform", or half of it by "scales", for values of unknown scale.
+      base: what outputs weigh before any data are seen: "uniform", or "scales", half of which is by scales, for values of unknown scale.
       origin: the public point around which scales lie, 0 to 2^bits.
 
     Raises:

@@ -1,37 +1,37 @@
 """Quantiles at any fractions by the exponential mechanism on the rank error, one run for each (Smith 2011).
 
-For a fraction f of n points let e(z) = max{#{x < z} - f n, f n - #{x <= z}}: by how much z misses f n ranks, and below 0 the depth at
-which f n lies among points equal to z. Points of the whole domain are drawn with P[z] proportional to exp(-lambda e(z)).
+For a fraction f of n points let e(z) = max{#{x < z} - f n, f n - #{x <= z}}: the number of ranks by which z misses f n or, below 0, the
+depth at which f n lies among the points equal to z. Points of the whole domain are drawn with P[z] proportional to exp(-lambda e(z)).
 
 **Privacy** (ADD_OR_REMOVE_ONE). Insert a point p. The log of a probability moves by at most lambda times the range of the moves of e, as
-the sum of all weights moves by some mean of them. Below p both counts stay and f n rises by f: the first difference moves by -f, the
-second by f. Above p both counts rise by 1, so that the moves are 1 - f and -(1 - f). At p itself only the second count rises: -f and -(1
-- f). Let m be the greatest point whose second difference is the larger one or as large; so it is for all points below m, as the first
-minus the second grows with z. (If there is none, every p is above it.) e moves at least as its larger difference does, and at most as the
-one that moves more. So if p <= m, e moves by f below p, and by -(1 - f) to 1 - f from p on; if p > m, by -f to f up to p, and by 1 - f
-above it. With w = max{f, 1 - f} the range is w + 1 - f at most if p <= m, else w + f. Runs for f_1 < ... < f_q have m_1 <= ... <= m_q, so
-that the first j of them have p > m. Their ranges add up to w_1 + ... + w_q + f_1 + ... + f_j + (1 - f_(j+1)) + ... + (1 - f_q), which is
-convex in j, and greatest at an end:
+the log of the sum of all weights moves by some mean of them. Below p both counts stay and f n rises by f: the first difference moves by -f,
+the second by f. Above p both counts rise by 1, so that the moves are 1 - f and -(1 - f). At p itself only the second count rises: -f and
+-(1 - f). Let m be the greatest point whose second difference is at least as large as the first; the same holds for all points below m, as
+the first minus the second grows with z. (If there is none, every p counts as above it.) e moves at least as much as its larger difference,
+and at most as much as the one that moves more. So if p <= m, e moves by f below p, and by -(1 - f) to 1 - f from p on; if p > m, by -f to f
+up to p, and by 1 - f above it. With w = max{f, 1 - f} the range is at most w + 1 - f if p <= m, else w + f. Runs for f_1 < ... < f_q have
+m_1 <= ... <= m_q, so that exactly the first j of them, for some j, have p > m. Their ranges add up to
+w_1 + ... + w_q + f_1 + ... + f_j + (1 - f_(j+1)) + ... + (1 - f_q), which is convex in j, and greatest at an end:
 
     lambda = epsilon / (sum w_i + max{sum f_i, sum (1 - f_i)})
 
-makes all runs together (epsilon, 0)-private: epsilon for a median, epsilon/3.5 for quartiles (run by run it were epsilon/4).
+makes all runs together (epsilon, 0)-private: epsilon for a median, epsilon/3.5 for quartiles (run by run it would be epsilon/4).
 
-**Totals.** The losses of a run lie in an interval that is lambda times its range long, so that it is (lambda range)^2/8-zCDP
+**Totals.** The losses of a run lie in an interval whose length is lambda times its range, so the run is (lambda range)^2/8-zCDP
 (`accounting.exponential`). From run to run, (w + f)^2 - (w + 1 - f)^2 = (2 w + 1)(2 f - 1) rises with f, so the sum of the squares is
 convex in j, too, and greatest at an end: with S = max{sum (w_i + f_i)^2, sum (w_i + 1 - f_i)^2} all runs together are lambda^2 S / 8-zCDP.
-A total of rho has lambda = sqrt(8 rho / S); a total (epsilon, delta) the greater of the lambda above and the one of the largest rho from
-which (epsilon, delta) follows. For q evenly spaced fractions the former is 4 epsilon/(5 q) or so, the latter sqrt(24 rho / (5 q)).
+A total of rho gives lambda = sqrt(8 rho / S); a total (epsilon, delta) gives the greater of the lambda above and the one of the largest rho
+from which (epsilon, delta) follows. For q evenly spaced fractions the former is 4 epsilon/(5 q) or so, the latter sqrt(24 rho / (5 q)).
 
-**Ties.** Cut off at 0, e is the rank error, and no more private: what is below 0 is free, and parts a value that many points share from
-the nearer one beside it twice as well. On 1,248 concentrations of carbon dioxide in tenths the mean rank error of a median is 0.42 at
-epsilon = 0.61, where it was 1.05 with e cut off.
+**Ties.** Cut off at 0, e would be the rank error, and no more private: the part below 0 is free, and separates a value that many points
+share from the nearer one beside it twice as well. On 1,248 concentrations of carbon dioxide in tenths the mean rank error of a median is
+0.42 at epsilon = 0.61, where it was 1.05 with e cut off.
 
 **Utility.** Some point of the domain has e <= 0: any z with #{x < z} <= f n <= #{x <= z}. So e > t has probability at
-most 2^d e^(-lambda t) in a run, and all q errors are at most (d ln 2 + ln(q / beta))/lambda, but with probability beta.
+most 2^d e^(-lambda t) in a run, and all q errors are at most (d ln 2 + ln(q / beta))/lambda, except with probability beta.
 
 **Scales.** With `base="scales"` a point z also has a public weight of its own, the mixture of `scales`: the axis is cut where that weight
-changes. Privacy is as before. Each z weighs 2^-(d + 1) at least and all of them 1 at most, so that ln 2 joins d ln 2.
+changes. Privacy is as before. Each z weighs at least 2^-(d + 1), and all of them at most 1, so that d ln 2 becomes (d + 1) ln 2.
 
 The plain twin is `dpjax.verify.plain.quantiles.rank_exponential_laws`.
 """
@@ -69,10 +69,10 @@ class RankExponential(IndependentQuantiles):
     Attributes:
       bits: d.
       fractions: F for each wanted fraction F 2^-32, increasing.
-      epsilon: the total one.
-      delta: the total one, 0 for pure privacy.
-      origin: of scales.
-      limbs: of a point (static).
+      epsilon: the total epsilon.
+      delta: the total delta, 0 for pure privacy.
+      origin: the origin of scales.
+      limbs: limbs of a point (static).
       wider: limbs of a position up to 2^d + 1 (static).
       base: "uniform" or "scales" (static).
     """
@@ -177,32 +177,32 @@ class RankExponential(IndependentQuantiles):
         return float(self.slope(np) ** 2 * self._sums(np)[1] / 8) * (1 + 2.0**-44)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Points with which all ranks are within alpha n of f n, with probability 1 - beta: the error of the module, over alpha.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: the module's error over alpha.
 
         Raises:
           ValueError: alpha or beta outside (0, 1).
         """
         alpha = arguments.known_fraction("alpha", alpha)
-        return whole((self.error(beta=beta) + 1) / alpha)  # ranks are whole, and f n is rounded to one
+        return whole((self.error(beta=beta) + 1) / alpha)  # ranks are integers, and f n is rounded to one
 
     def error(self, *, beta: float) -> float:
-        """By how many ranks the answers miss f n at most, whatever the points are, but with probability beta: see the module."""
+        """The greatest number of ranks by which answers miss f n, whatever the points are, except with probability beta: see the module."""
         beta = arguments.known_fraction("beta", beta)
         return error_bound(self._nats(), self.fractions.shape[0], float(self.slope(np)), beta)
 
     def _nats(self) -> float:
-        """ln of 1/beta times the probability of an error above ln(1/beta)/lambda, at most."""
+        """An upper bound on ln of 1/beta times the probability of an error above ln(1/beta)/lambda."""
         return (int(self.bits) + (self.base == "scales")) * scales.LN2
 
 
 def error_bound(nats: float, count: int, rate: float, beta: float) -> float:
-    """By how many ranks `count` answers miss f n at most, but with probability beta: at this rate one misses it by more than t with
-    probability exp(nats - rate t)."""
+    """The greatest number of ranks by which `count` answers miss f n, except with probability beta, if one answer misses it by more than t
+    with probability exp(nats - rate t)."""
     return (nats + math.log(count / beta)) / rate
 
 
 def range_sums(f: Any, xp: Any) -> tuple[Any, Any]:
-    """(the most that the ranges of all runs add up to, the most that their squares do), of runs at fractions f."""
+    """(The greatest sum of the ranges of all runs, the greatest sum of the squares of ranges), for runs at fractions f."""
     w = xp.maximum(f, 1 - f)
     ranges = xp.sum(w) + xp.maximum(xp.sum(f), xp.sum(1 - f))
     return ranges, xp.maximum(xp.sum((w + f) ** 2), xp.sum((w + 1 - f) ** 2))
@@ -211,7 +211,7 @@ def range_sums(f: Any, xp: Any) -> tuple[Any, Any]:
 def _rank_error(
     counts: Int[Array, "2 pieces"], fraction: UInt32[Array, ""], n: Int[Array, ""]
 ) -> Float[Array, "pieces"]:
-    """e, of #{x < z} and #{x <= z}: f n is kept as a whole number and the rest, so that small errors lose no digit."""
+    """e, from #{x < z} and #{x <= z}: f n is kept as its integer part and the rest, so that small errors lose no digits."""
     count = n.astype(jnp.uint32)
     floor = wide.high_product(fraction, count).astype(jnp.int32)
     rest = (fraction * count).astype(float) * 2.0**-32
@@ -241,11 +241,11 @@ def rank_exponential(
       delta: total, in [0, 1); may be traced.
       rho: the total of zero-concentrated privacy, in place of epsilon and delta, > 0, finite; may be traced. The guarantee then states the
         pure epsilon that it takes.
-      base: what outputs weigh before they see data: "uniform", or half of it by "scales", for values of unknown scale.
+      base: what outputs weigh before any data are seen: "uniform", or "scales", half of which is by scales, for values of unknown scale.
       origin: the public point around which scales lie, 0 to 2^bits.
 
     Raises:
-      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or none; a delta with rho.
+      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or neither; a delta with rho.
 
     >>> quartiles = rank_exponential(bits=24, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
     >>> points = Points.create(wide.from_ints(range(1000, 5000), 24))

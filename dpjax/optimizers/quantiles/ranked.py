@@ -1,4 +1,4 @@
-"""What quantiles share that are judged by ranks: events, and the law of each."""
+"""Base of quantiles whose errors are measured in ranks: events, and the law of each quantile."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from dpjax.optimizers.quantiles.base import Quantiles
 
 
 class RankedQuantiles(Quantiles):
-    """Quantiles at any fractions. An event of the law is an interval for each quantile, (low, high) with a row each."""
+    """Quantiles at any fractions. An event of the law is one interval for each quantile: (low, high), with one row each."""
 
     def ranks(self, points: Points) -> Int[Array, "quantiles"]:
         """The wanted ranks k(n)."""
@@ -31,14 +31,14 @@ class RankedQuantiles(Quantiles):
         )
 
     def failure_bound(self, points: Points, intervals: Interval) -> Float[Array, ""]:
-        """An upper bound on P[some quantile is not in its interval], and that itself where there is a law. The points are sorted."""
+        """An upper bound on P[some quantile is not in its interval], exact where there is a law. The points must be sorted."""
         return self.law(points, intervals)[1]
 
     def check_event(self, event: Any) -> Interval:
         return intervals(event, self.fractions.size, self.limbs + 1, f"{self.fractions.size} quantiles")
 
     def event(self, points: Points, event: Interval | Accurate) -> Interval:
-        """Accurate: at most error n ranks away."""
+        """The intervals of an event; `Accurate` means at most error n ranks away."""
         if isinstance(event, Interval):
             return event
         return self.near(points, jnp.floor(event.limit(points.n_valid)).astype(jnp.int32))
@@ -54,11 +54,11 @@ class RankedQuantiles(Quantiles):
         return jax.vmap(Interval.closed)(low, high)
 
     def laws(self, points: Any, *, rank_error: ArrayLike) -> Float[Array, "quantiles 2"]:
-        """(P[within `rank_error` ranks], P[not, or bottom]) for each quantile, exactly.
+        """(P[within `rank_error` ranks], P[not within them, or bottom]) for each quantile, exactly.
 
         Args:
           points: as for a call.
-          rank_error: t >= 0, an integer; see `rank_errors`. With t = m - 1 it is, for `direct`, the law of the solver's own success.
+          rank_error: t >= 0, an integer; see `rank_errors`. For `direct`, t = m - 1 gives the law of the solver's own success.
         """
         if not arguments.is_traced(rank_error):
             rank_error = arguments.integer(
@@ -77,7 +77,7 @@ def _laws(quantiles: RankedQuantiles, points: Points, rank_error: Array) -> Floa
 
 
 def rounded_fractions(fractions: Any) -> list[int]:
-    """Increasing multiples of 2^-32."""
+    """The fractions in units of 2^-32, rounded to integers, which must increase."""
     listed = arguments.several("fractions", fractions)
     values = [arguments.known_fraction("fractions", fraction) for fraction in listed]
     rounded = [round(value * 2**32) for value in values]

@@ -1,4 +1,4 @@
-"""The median, the medians of what lies left and right of it, and so on: all multiples of 2^-L for the price of L runs.
+"""The median, the medians of the points on both sides of it, and so on: all multiples of 2^-L for the price of L runs.
 
 Its plain twin is `dpjax.verify.plain.quantiles.recursive_law`.
 """
@@ -21,28 +21,28 @@ from dpjax.optimizers.quantiles import base
 from dpjax.optimizers.quantiles.base import Quantiles, Stretch
 
 MOST_LEVELS = 16
-FOR_TIES, LESS_FOR_TIES = 2.0**-6, 2.0**-40  # of beta; the second where slices are no larger than the runs need
+FOR_TIES, LESS_FOR_TIES = 2.0**-6, 2.0**-40  # shares of beta; the second where slices are no larger than the runs need
 
 
 @frozen
 class RecursiveQuantiles(Quantiles):
-    """The median, the medians of what lies left and right of it, and so on; build it by `recursive`.
+    """The median, the medians of the points on both sides of it, and so on; build it by `recursive`.
 
     A node of this binary tree is the points in [left, right), between two answers released before (or the ends of the domain);
-    its slice is continued by `left` and `right`, and its answer is cut to them, so answers come out in order. One inserted point
-    lies in one node of a level, and only that node's slice changes, by one replacement: a level costs one run at distance 2.
+    its slice is continued by `left` and `right`, and its answer is clipped to them, so answers come out in order. One inserted point lies
+    in one node of a level, and only that node's slice changes, by one replacement: a level costs one run at distance 2.
 
-    Ties would spoil it: when many points equal the median, all of them go right, and the left node's median is no quarter of the
-    whole. So with b = solver.bits - bits > 0 each point x becomes 2^b x + U, its own U uniform on 0, ..., 2^b - 1; the answer is divided by
-    2^b again, which keeps its ranks, and privacy too, since each point's U is its own. Of n points c + 1 share their b random bits with
-    probability at most C(n, c + 1) 2^(-b c).
+    Ties would spoil this: when many points equal the median, all of them go right, and the left node's median is not at a quarter of the
+    whole. So with b = solver.bits - bits > 0 each point x becomes 2^b x + U, where its own U is uniform on 0, ..., 2^b - 1; the answer is
+    divided by 2^b again. This keeps its ranks, and also privacy, since each point's U is its own. Some c + 1 of n points share their b
+    random bits with probability at most C(n, c + 1) 2^(-b c).
 
     Attributes:
-      solver: of `dpjax.optimizers.interior_point`.
-      bits: of the domain of the points.
+      solver: a solver of `dpjax.optimizers.interior_point`.
+      bits: bits of the domain of the points.
       m: half the points of a slice.
-      delta: the total one, at which "optimal" composes.
-      limbs: of a point (static).
+      delta: the total delta at which "optimal" composes.
+      limbs: limbs of a point (static).
       depth: L (static).
       capacity: rows of a slice (static).
       accountant: "basic" or "optimal" (static).
@@ -85,7 +85,7 @@ class RecursiveQuantiles(Quantiles):
         return wide.resize(quotients, self.limbs), jnp.all(ok), {"ok": ok}
 
     def _slice(self, points: Points, left: Array, right: Array, last: Array) -> Points:
-        """The 2m points around the median of those in [left, right), which hold the greatest point if it is the last node of a level."""
+        """The 2m points around the median of those in [left, right), which include the greatest point for the last node of a level."""
         first = jnp.minimum(wide.search(points.x, left), points.n_valid)
         stop = jnp.minimum(wide.search(points.x, right), points.n_valid)
         stop = jnp.where(last, points.n_valid, stop)
@@ -95,7 +95,7 @@ class RecursiveQuantiles(Quantiles):
 
     def _tie_broken(self, key: Array, points: Points) -> Points:
         """2^b x + U, sorted again; rows past the points stay at the greatest number."""
-        words = random.bits(key, points.rows)  # more rows begin with the same words
+        words = random.bits(key, points.rows)  # for more rows, the first words are the same
         limbs, b = self.solver.limbs, jnp.broadcast_to(self._extra_bits(), (points.rows,))
         x = wide.add(wide.shift_left(wide.resize(points.x, limbs), b), wide.scaled(words, b - 32, limbs))
         x = wide.select(points.valid, x, ~jnp.zeros_like(x))
@@ -111,7 +111,7 @@ class RecursiveQuantiles(Quantiles):
         return base.composed(self.accountant, {base.at_distance_two(self.solver): self.depth}, self.delta)
 
     def rank_error(self, *, shared: int = 1) -> float:
-        """How far from f n the rank of an answer may be if every run finds an interior point and at most so many points are equal.
+        """How far from f n the rank of an answer may be if every run finds an interior point and at most `shared` points are equal.
 
         E_L, where E_l = m + c - 1/2 + (E_(l-1) + E_(l-2)) / 2 for c equal points, and E_0 = E_(-1) = 0: a node of level l lies between an
         answer of level l - 1 and an earlier one, or an end of the domain, whose rank has no error; its middle is off by their mean error,
@@ -120,14 +120,15 @@ class RecursiveQuantiles(Quantiles):
         return rank_error(self.depth, int(self.m), shared)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Points with which all ranks are within alpha n of f n, with probability 1 - beta: `rank_error` over alpha.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: `rank_error` over alpha.
 
-        As many points as alpha n allows may share their random bits; that more do has a part of beta, `FOR_TIES` of it or `LESS_FOR_TIES`.
-        (By this bound a few numbers just above may not be enough.) Of a median alone ties cost nothing: no node has it for an end.
+        As many points as alpha n allows may share their random bits; for more to do so a part of beta is set aside, `FOR_TIES` or
+        `LESS_FOR_TIES` of it. (By this bound a few numbers just above the result may not be enough.) For a median alone ties cost nothing:
+        it is not an end of any node.
 
         Raises:
-          ValueError: 2m is below what the solver needs to fail with probability at most beta / (2^depth - 1) on each slice; points that
-          may be equal, and too few bits that break their ties.
+          ValueError: 2m is below what the solver needs to fail with probability at most beta / (2^depth - 1) on each slice; or points may
+            be equal, and too few bits break their ties.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         runs, m = (1 << self.depth) - 1, int(self.m)
@@ -167,7 +168,7 @@ def log_shared(n: int, shared: int, bits: int) -> float:
     """
     if shared >= n:
         return -math.inf
-    # Logarithms of factorials that large would cancel: n^(c + 1) is more than n! / (n - c - 1)!.
+    # The logarithms of such large factorials would cancel: n^(c + 1) is more than n! / (n - c - 1)!.
     log_falling = (shared + 1) * math.log(n) if n > 2**40 else math.lgamma(n + 1) - math.lgamma(n - shared)
     log_choices = log_falling - math.lgamma(shared + 2)
     return log_choices - bits * shared * math.log(2.0)
@@ -194,14 +195,14 @@ def recursive(
     """All multiples of 2^-depth, in 2^depth - 1 runs of which only `depth` count for privacy; see `RecursiveQuantiles`.
 
     Args:
-      solver: of `dpjax.optimizers.interior_point`, on `bits` bits or more: up to 32 extra ones break ties.
+      solver: a solver of `dpjax.optimizers.interior_point`, on `bits` bits or more: up to 32 extra bits break ties.
       bits: the points are in {0, ..., 2^bits - 1}.
       depth: L, 1 (the median) to 16.
       m: half the points of a slice.
-      beta: what all runs together may fail with: 2m points must suffice for the solver at beta / (2^depth - 1).
-      accountant: of the levels, "basic" or "optimal".
-      delta: the total one, for "optimal".
-      allow_unproved: take any m. The guarantee holds; no accuracy is proved.
+      beta: the probability with which any run may fail: 2m points must suffice for the solver at beta / (2^depth - 1).
+      accountant: how the levels are composed, "basic" or "optimal".
+      delta: the total delta, for "optimal".
+      allow_unproved: accept any m. The guarantee holds; no accuracy is proved.
 
     Formal guarantees: `depth` runs of the solver at distance 2, under ADD_OR_REMOVE_ONE; see `RecursiveQuantiles.guarantee`. Not promised:
     floating-point side channels; a cryptographic generator.

@@ -1,14 +1,14 @@
 """A public base measure for outputs whose scale is not known: spread evenly over all powers of two, around a public origin.
 
-On {0, ..., 2^d - 1} the point z >= o, t = z - o above the origin o, has the weight 2^-k / (s (d + 1)), where 2^k <= t + 1 < 2^(k+1),
-and z < o likewise with t = o - 1 - z; s = 2 is the number of sides, 1 if the origin is an end of the domain. All points weigh 1 at most.
-What is found by an exponential mechanism pays for the ratio of the total to the weight of what is good: for uniform weights ln of the
-domain over the gap, d ln 2 for values in units, here ln(2 s (d + 1)) or so for gaps as wide as their distance from the origin. A measure
-is a public choice: privacy does not depend on it.
+On {0, ..., 2^d - 1} the point z >= o, t = z - o above the origin o, has the weight 2^-k / (s (d + 1)), where 2^k <= t + 1 < 2^(k+1), and
+z < o likewise with t = o - 1 - z; s is the number of sides, 2, or 1 if the origin is an end of the domain. All points together weigh at
+most 1. An exponential mechanism pays for the ratio of the total weight to the weight of the good outputs. With uniform weights this is the
+log of the domain over the gap, d ln 2 for values in units; here it is about ln(2 s (d + 1)) for gaps as wide as their distance from the
+origin. A measure is a public choice: privacy does not depend on it.
 
-The base "scales" is half of it this measure and half of it uniform, which costs ln 2 where the uniform one is better. An eighth of this
-measure in place of a half lost more where this one is better (a mean error of 19.7 ranks in place of 15.1 for four quantiles of 62
-durations of strikes at epsilon = 0.38) than it gained elsewhere (14.3 in place of 14.7 for 7 of 170 values far from 0 at 0.53).
+The base "scales" is half this measure and half the uniform one, which costs ln 2 where the uniform one is better. An eighth of this measure
+in place of a half lost more where this one is better (a mean error of 19.7 ranks in place of 15.1 for four quantiles of 62 durations of
+strikes at epsilon = 0.38) than it gained elsewhere (14.3 in place of 14.7 for 7 of 170 values far from 0 at 0.53).
 """
 
 from typing import Any
@@ -26,10 +26,10 @@ BASES = ("uniform", "scales")
 
 
 def base_measure(base: str, origin: int, bits: int, known: tuple[str, ...] = BASES) -> dict[str, Any]:
-    """The attributes by which an algorithm keeps its base measure, one of `known`: `base`, `origin`, and `wider`, limbs for up to 2^d + 1.
+    """The attributes in which an algorithm keeps its base measure, one of `known`: `base`, `origin`, and `wider`, limbs for up to 2^d + 1.
 
     Raises:
-      TypeError, ValueError: an unknown base; an origin that is no integer, or outside 0, ..., 2^bits.
+      TypeError, ValueError: an unknown base; an origin that is not an integer, or outside 0, ..., 2^bits.
     """
     arguments.choice("base", base, known)
     at = arguments.integer("origin", origin, at_least=0, at_most=2**bits)
@@ -49,7 +49,7 @@ def log_weight(
     origin: UInt32[Array, "limbs"],
     power: Int[Array, ""] | int = 1,
 ) -> Float[Array, "*n"]:
-    """ln of the weight of {start, ..., stop - 1}, which must not be empty: the sum of some power of what each point weighs."""
+    """ln of the weight of {start, ..., stop - 1}, which must not be empty: the sum of some power of each point's weight."""
     near, far, there = _sides(start, stop, origin)
     exponent = jnp.asarray(power, jnp.int32)
     terms, _ = _parts(near, far, exponent)
@@ -62,7 +62,7 @@ def log_weight(
 def log_density(
     at: UInt32[Array, "*n limbs"], bits: Int[Array, ""], origin: UInt32[Array, "limbs"]
 ) -> Float[Array, "*n"]:
-    """ln of the weight of one point each."""
+    """ln of the weight of each point."""
     total, origin = _log_total(bits, origin), jnp.broadcast_to(origin, at.shape)
     above = wide.add(wide.subtract(at, origin), wide.one_like(at))
     size = wide.select(wide.less(at, origin), wide.subtract(origin, at), above)
@@ -72,13 +72,13 @@ def log_density(
 def log_mixed(
     at: UInt32[Array, "*n limbs"], bits: Int[Array, ""], origin: UInt32[Array, "limbs"]
 ) -> Float[Array, "*n"]:
-    """ln of the weight of one point each by the base "scales", in units of its uniform weight."""
+    """ln of the weight of each point by the base "scales", in units of its uniform weight."""
     by_scale = log_density(at, bits, origin) + LN2 * jnp.asarray(bits, jnp.int32).astype(float)
     return logspace.logaddexp(jnp.zeros_like(by_scale), by_scale) - LN2
 
 
 def cuts(bits: Int[Array, ""], origin: UInt32[Array, "limbs"]) -> UInt32[Array, "cuts limbs"]:
-    """Where the weight of a point changes, in no order: the first points of all scales; 2^bits where there is none."""
+    """Where the weight of a point changes, in no particular order: the first points of all scales; 2^bits where there is none."""
     limbs = origin.shape[-1]
     exponent = jnp.arange(1, 32 * limbs, dtype=jnp.int32)  # both points beside the origin weigh the same
     reach = wide.largest(exponent, limbs)
@@ -95,7 +95,7 @@ def draw(
     origin: UInt32[Array, "limbs"],
     power: Int[Array, ""] | int = 1,
 ) -> UInt32[Array, "limbs"]:
-    """One of start, ..., stop - 1 by weight, or by some power of it."""
+    """One of start, ..., stop - 1, drawn by weight, or by some power of it."""
     key_part, key_scale, key_place = jax.random.split(key, 3)
     near, far, there = _sides(start, stop, origin)
     exponent = jnp.asarray(power, jnp.int32)
@@ -107,7 +107,7 @@ def draw(
     limbs, one = start.shape[-1], wide.one_like(start)
     between = _scale_between(key_scale, first + 1, jnp.maximum(last, first + 2), exponent - 1)
     scale = wide.power_of_two(between, limbs)
-    # Parts: the first scale from its beginning on; scales between; the last one up to its end. The scales are of t + 1.
+    # Parts: the first scale from `near` on; the scales between; the last one up to `far`. The scales are those of t + 1.
     low = [near, wide.subtract(scale, one), wide.largest(last, limbs)]
     end_of_first = wide.select(first == last, far, wide.largest(first + 1, limbs))
     high = [end_of_first, wide.subtract(wide.add(scale, scale), one), far]
@@ -126,7 +126,7 @@ def _log_total(bits: Int[Array, ""], origin: UInt32[Array, "limbs"]) -> Float[Ar
 def _sides(
     start: Array, stop: Array, origin: Array
 ) -> tuple[UInt32[Array, "2 *n limbs"], UInt32[Array, "2 *n limbs"], Bool[Array, "2 *n"]]:
-    """The parts of an interval below and above the origin by their t, from `near` to `far` - 1, and whether there is any of them."""
+    """The parts of an interval below and above the origin, by their t from `near` to `far` - 1, and whether each is not empty."""
     origin = jnp.broadcast_to(origin, start.shape)
     near = jnp.stack(
         [wide.subtract(origin, wide.minimum(stop, origin)), wide.subtract(wide.maximum(start, origin), origin)]
@@ -139,7 +139,7 @@ def _sides(
 
 
 def _scale_between(key: Any, first: Int[Array, ""], stop: Int[Array, ""], fall: Int[Array, ""]) -> Int[Array, ""]:
-    """One of first, ..., stop - 1, each with 2^-fall of the share of the one before: uniform, or geometric, which forgets."""
+    """One of first, ..., stop - 1, each 2^-fall times as likely as the one before: uniform, or geometric, which is memoryless."""
     key_even, key_falling = jax.random.split(key)
     even = jax.random.randint(key_even, (), first, stop, jnp.int32)
     steps = jnp.floor(random.exponential(key_falling, ()) / (LN2 * jnp.maximum(fall, 1).astype(float)))
@@ -147,7 +147,7 @@ def _scale_between(key: Any, first: Int[Array, ""], stop: Int[Array, ""], fall: 
 
 
 def _parts(near: Array, far: Array, power: Int[Array, ""]) -> tuple[Float[Array, "*n 3"], tuple[Array, Array]]:
-    """ln of what each part of `draw` weighs, with weights 2^-k of one point to some power, and the first and the last scale."""
+    """(ln of the weight of each part of `draw`, where a point weighs some power of 2^-k; the first and the last scale)."""
     limbs, one = near.shape[-1], wide.one_like(near)
     first = wide.bit_length(wide.add(near, one)) - 1
     last = wide.bit_length(far) - 1

@@ -27,21 +27,21 @@ TAIL = 64  # the noise of a slice's size is cut off where it has probability exp
 
 @frozen
 class SlicedQuantiles(OnSlices, Quantiles):  # type: ignore[override]
-    """Evenly spaced quantiles of one pass from the least point to the greatest; build it by `sliced`.
+    """Evenly spaced quantiles in one pass from the least point to the greatest; build it by `sliced`.
 
-    First a count n' = n + two-sided geometric noise is released. Then, i = 1, ..., q: a gap slice of g_i + Geom points on which nothing
-    is computed, and a slice of `size` + Geom points on which the solver runs, Geom the one-sided geometric noise of
-    Reorder-Slice-Compute (CLNSS, Theorem 2.1; the order is always the increasing one). g_i is what makes the middle of slice i fall
-    on f_i n' on average over the noise, or 0 if that is negative: a function of n' alone.
+    First a count n' = n + two-sided geometric noise is released. Then, for i = 1, ..., q, come a gap slice of g_i + Geom points on which
+    nothing is computed, and a slice of `size` + Geom points on which the solver runs. Geom is the one-sided geometric noise of
+    Reorder-Slice-Compute (CLNSS, Theorem 2.1; the order is always the increasing one). g_i is chosen so that the middle of slice i falls on
+    f_i n' on average over the noise, or is 0 if that would be negative: it is a function of n' alone.
 
-    The price does not depend on q, and a slice that differs by one point costs e instead of 2e; what the noise in 2q sizes adds up to
-    is paid in rank error, of the order sqrt(2q) / slice_epsilon.
+    The privacy cost does not depend on q, and a slice that differs by one point costs e instead of 2e. In return the noises of 2q sizes add
+    up to a rank error of the order sqrt(2q) / slice_epsilon.
 
     Attributes:
-      solver: of `dpjax.optimizers.interior_point`.
-      size: least points of a computed slice.
+      solver: a solver of `dpjax.optimizers.interior_point`.
+      size: the least number of points of a computed slice.
       slice_epsilon, count_epsilon: rates of the noise of sizes and of n'.
-      delta: the total one, at which the guarantee is computed.
+      delta: the total delta at which the guarantee is computed.
       count: number q of quantiles (static).
       capacity: rows of a slice (static).
       accountant: "slicing" or "optimal" (static).
@@ -69,7 +69,7 @@ class SlicedQuantiles(OnSlices, Quantiles):  # type: ignore[override]
         key_count, key_sizes, key_runs = jax.random.split(key, 3)
         q, n = self.count, points.n_valid
         counted = jnp.maximum(geometric(key_count, n, epsilon=self.count_epsilon), 0)
-        # A gap has no more than all points, a computed slice no more than the capacity.
+        # A gap has at most all points, and a computed slice at most the capacity.
         most = jnp.stack([n, jnp.int32(self.capacity)])[None]
         noise = slicing.noise(key_sizes, self.slice_epsilon, most=most, shape=(q, 2))
         least = jnp.stack([self.gaps(counted), jnp.full((q,), self.size, jnp.int32)], axis=1)
@@ -96,7 +96,7 @@ class SlicedQuantiles(OnSlices, Quantiles):  # type: ignore[override]
         return jax.vmap(lambda start, stop: stretch.window(start, stop - start, self.capacity))(ends[:, 0], ends[:, 1])
 
     def guarantee(self) -> Guarantee:
-        """All of it at the total delta, under ADD_OR_REMOVE_ONE.
+        """The guarantee of the whole at the total delta, under ADD_OR_REMOVE_ONE.
 
         slicing: 2q slices, one compute each, and the count as an extra, by the numerical accountant (`accounting.slicing`).
         optimal: for given sizes a slice changes by one replacement at most, so q runs at distance 2 and the count, by optimal
@@ -111,11 +111,11 @@ class SlicedQuantiles(OnSlices, Quantiles):  # type: ignore[override]
         return run.guarantee(delta=delta)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Points with which all ranks are within alpha n of f n, with probability 1 - beta.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta.
 
-        beta/3 for the q runs of the solver, beta/3 for the 2q ends of slices (the sum of j sizes' noises is negative binomial), beta/3 for
-        the count (P[|noise| > c] = 2 r^(c+1) / (1 + r), r = exp(-count_epsilon)). Rounding adds less than 2: to the wanted rank, and to
-        each g_i, for which the next one makes up.
+        beta is split: beta/3 for the q runs of the solver, beta/3 for the 2q ends of slices (the sum of j sizes' noises is negative
+        binomial), beta/3 for the count (P[|noise| > c] = 2 r^(c+1) / (1 + r), r = exp(-count_epsilon)). Rounding adds less than 2: it
+        applies to the wanted rank, and to each g_i, for which the next one compensates.
 
         Raises:
           ValueError: `size` is too small for the solver.
@@ -137,7 +137,7 @@ class SlicedQuantiles(OnSlices, Quantiles):  # type: ignore[override]
 
 
 def _require(solver: Any, size: int, beta: float) -> None:
-    """ValueError if slices of so many points are too small for the solver to fail with probability at most beta."""
+    """ValueError if slices of `size` points are too small for the solver to fail with probability at most beta."""
     needed = solver.sample_size(beta=beta)
     if size < needed:
         raise ValueError(f"size must be >= {needed} for the solver to fail with probability <= {beta:g}, got {size}")
@@ -158,18 +158,18 @@ def sliced(
     """`count` evenly spaced quantiles by Reorder-Slice-Compute; see `SlicedQuantiles`.
 
     Args:
-      solver: of `dpjax.optimizers.interior_point`, on the domain of the points.
+      solver: a solver of `dpjax.optimizers.interior_point`, on the domain of the points.
       count: number q >= 1 of quantiles, at the fractions i / (q + 1).
-      size: least points of a computed slice.
+      size: the least number of points of a computed slice.
       slice_epsilon: rate of the noise in the sizes, at least 2^-20.
       count_epsilon: rate of the noise in the count.
-      delta: the total one, in (0, 1), at which the guarantee is computed.
-      beta: what everything together may fail with: `size` must suffice for the solver at beta / (3 q).
+      delta: the total delta, in (0, 1), at which the guarantee is computed.
+      beta: the probability with which anything may fail: `size` must suffice for the solver at beta / (3 q).
       accountant: "slicing" or "optimal"; see `SlicedQuantiles.guarantee`.
-      allow_unproved: take any size. The guarantee holds; no accuracy is proved.
+      allow_unproved: accept any size. The guarantee holds; no accuracy is proved.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE by `SlicedQuantiles.guarantee`. Not promised: the size noise beyond 64 /
-    slice_epsilon, of probability exp(-64), is cut off; floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE by `SlicedQuantiles.guarantee`. Not promised: floating-point side channels;
+    a cryptographic generator; the size noise beyond 64 / slice_epsilon, of probability exp(-64), which is cut off.
 
     Raises:
       TypeError, ValueError: an argument out of range, slices too small for the solver.

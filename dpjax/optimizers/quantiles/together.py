@@ -1,4 +1,4 @@
-"""What mechanisms share that find all quantiles at once: the axis, events on it, and one integer for each output drawn."""
+"""Common parts of mechanisms that find all quantiles at once: the axis, events on it, and the integers drawn for the outputs."""
 
 import dataclasses
 import math
@@ -22,12 +22,12 @@ from dpjax.optimizers.quantiles.axis import BASES, PLACES, Axis
 from dpjax.optimizers.quantiles.chains import Drawn, Marks, Pieces, Targets
 from dpjax.optimizers.quantiles.ranked import RankedQuantiles, rounded_fractions
 
-BATCH = 8  # of targets that a run sums up over at once
-ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places bring nothing, and targets w_j n are tried
-# What all base measures of a mixture weigh, where the uniform one weighs 1.
+BATCH = 8  # targets that a run processes at once
+ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places gain nothing, and targets w_j n are tried
+# The weight of all base measures of a mixture, where the uniform one weighs 1.
 MIXTURE = {"uniform": 1, "scales": 2, "places": 2 / (1 - PLACES)}
 NEGLIGIBLE = 53 * scales.LN2
-REST_DIGITS = 16  # of the rest of a target
+REST_DIGITS = 16  # binary digits of the fractional part of a target
 MOST = 2**REST_DIGITS - 2  # outputs
 
 
@@ -37,12 +37,12 @@ class Together(RankedQuantiles):
     Attributes:
       bits: d.
       fractions: F for each wanted fraction F 2^-32, increasing.
-      epsilon: the total one.
-      origin: of scales.
-      limbs: of a point (static).
+      epsilon: the total epsilon.
+      origin: the origin of scales.
+      limbs: limbs of a point (static).
       wider: limbs of a position up to 2^d + 1 (static).
       base: "uniform", "scales" or "places" (static).
-      size: how many points a run looks at around each quantile; 0 for all points (static).
+      size: how many points around each quantile a run processes; 0 for all points (static).
     """
 
     epsilon: Any
@@ -57,11 +57,11 @@ class Together(RankedQuantiles):
         raise NotImplementedError
 
     def sound(self) -> Bool[Array, ""]:
-        """A noisy count must fit int32, or it is no noisy count."""
+        """Also requires that a noisy count, if there is one, fits int32."""
         return super().sound() & ((self._count_rate() >= SMALLEST_RATE) | (self.counting == 0))
 
     def kappa(self) -> Float[Array, ""]:
-        """The rate at which weights fall with the cost; as far as the log of any weight moves when a point comes or leaves."""
+        """The rate at which weights fall with the cost; the most by which the log of any weight moves when a point arrives or leaves."""
         return (1 - self.counting) * jnp.asarray(self.epsilon, float) / 2
 
     def _rate(self) -> float:
@@ -69,14 +69,14 @@ class Together(RankedQuantiles):
         return (1 - self.counting) * arguments.known("epsilon", self.epsilon) / 2
 
     def _nats(self) -> float:
-        """ln of what all tuples weigh, over what a right one does at least."""
+        """ln of the weight of all tuples over the least weight of a right one."""
         return self.fractions.shape[0] * int(self.bits) * scales.LN2 + math.log(MIXTURE[self.base])
 
     def _count_rate(self) -> Float[Array, ""]:
         return self.counting * jnp.asarray(self.epsilon, float)
 
     def _enough_nats(self) -> Float[Array, ""]:
-        """Much more than what the places of all outputs cost one by one."""
+        """`ENOUGH` times what the places of all outputs cost one by one."""
         return ENOUGH * self.fractions.shape[0] * scales.LN2 * self.axis.d().astype(float)
 
     @property
@@ -85,16 +85,16 @@ class Together(RankedQuantiles):
         return Axis(bits=self.bits, origin=self.origin, base=self.base)
 
     def _sized(self, size: float, rows: int) -> Any:
-        """The same, whose runs look at so many points around each quantile or more; at all of so many rows, unless that halves them."""
+        """The same, with runs that process `size` points around each quantile or more, or all of `rows` rows unless that halves them."""
         size = 1 << math.ceil(math.log2(min(size, rows) + 2))
         return dataclasses.replace(self, size=size if 2 * self.fractions.shape[0] * size <= rows else 0)  # type: ignore[type-var]
 
     def _all(self) -> Int[Array, "ends"]:
-        """Nothing is left out."""
+        """How many points are left out below each target where none are: 0."""
         return jnp.zeros(self.fractions.shape[0] + 2, jnp.int32)
 
     def _near(self, points: Points) -> tuple[Points, Int[Array, "ends"]]:
-        """(The points that a run looks at, how many it leaves out below each target.)"""
+        """(The points that a run processes, how many it leaves out below each target.)"""
         if not 0 < self.size * self.fractions.shape[0] < points.rows:
             return points, self._all()
         return near.near(points, jnp.asarray(self.fractions), self.size)
@@ -127,7 +127,7 @@ class Together(RankedQuantiles):
         start, stop = axis.stretch(points, found, measure)
         only = axis.interval(key_empty, start[0], stop[0], measure)
         start, stop = (wide.select(found.empty, one[None], each) for one, each in zip(only, (start, stop), strict=True))
-        # Of the outputs of one piece: how many are left, and how many of these are one integer (`chains.complete`).
+        # Among the outputs of one piece: how many are left, and how many of these share one integer (`chains.complete`).
         place = jnp.arange(outputs, dtype=jnp.int32)
         piece = jnp.stack([found.kind, found.at, found.tail.astype(jnp.int32)], axis=1)
         last = jnp.append(jnp.any(piece[1:] != piece[:-1], axis=1), True)
@@ -143,7 +143,7 @@ class Together(RankedQuantiles):
         power = jnp.where(found.kind == chains.BETWEEN, power, 1)
 
         def whose(busy: tuple[Array, Array], here: tuple[Array, Array]) -> tuple[tuple[Array, Array], Array]:
-            """(of which output an integer is, before which output its last one is)."""
+            """(The output whose integer this one has, the output before which that integer ends)."""
             index, power = here
             first, until = busy
             begins = index >= until
@@ -159,7 +159,7 @@ class Together(RankedQuantiles):
     def _split(
         self, points: Points, intervals: Interval
     ) -> Callable[[Targets, Int[Array, ""]], Float[Array, "measures k 2"]]:
-        """Of sorted points: from targets, and how many measures are used, to ln of the weights of tuples in the intervals and of others."""
+        """For sorted points: from targets, and how many measures are used, to ln of the weights of tuples in the intervals and others."""
         inside = intervals.of_domain(self.bits, self.wider)
         low, high = inside.low, inside.high
         rows, counted = self._cut(points, low, high)
@@ -174,7 +174,7 @@ class Together(RankedQuantiles):
             def nothing(_: Array) -> Float[Array, "k 2"]:
                 return jnp.full((targets.kappa.size, 2), -jnp.inf)
 
-            # Not a loop up to a count, which reverse mode refuses.
+            # Not a loop up to a count, which reverse-mode differentiation refuses.
             order = jnp.arange(axis.measures, dtype=jnp.int32)
             return lax.map(lambda measure: lax.cond(measure < measures, one, nothing, measure), order)
 
@@ -217,7 +217,7 @@ class Together(RankedQuantiles):
 
 
 def on_axis(*, bits: int, fractions: Sequence[float], base: str, origin: int) -> dict[str, Any]:
-    """The attributes that say what is wanted on which domain.
+    """The attributes that give the wanted quantiles, the domain and the base measure.
 
     Raises:
       TypeError, ValueError: an argument out of range, fractions that do not increase or are too many.
@@ -231,18 +231,18 @@ def on_axis(*, bits: int, fractions: Sequence[float], base: str, origin: int) ->
 
 
 def among(targets: Targets, left_out: Int[Array, "ends"]) -> tuple[Targets, Bool[Array, "k"]]:
-    """(Each targets among near points, whether they rise: else they are of an N so far from n that it has no weight.)"""
+    """(Targets among near points, whether they rise: otherwise they are for an N so far from n that it has no weight.)"""
     targets = dataclasses.replace(targets, whole=targets.whole - left_out[None])
     return targets, jnp.all(jnp.diff(targets.whole, axis=1) >= 0, axis=1)
 
 
 def per_root(counting: float) -> float:
-    """epsilon over sqrt(8 rho), at which the whole is rho-zCDP: a noisy count takes `counting` of epsilon."""
+    """epsilon over sqrt(8 rho) where the whole is rho-zCDP and a noisy count takes the share `counting` of epsilon."""
     return (4 * counting**2 + (1 - counting) ** 2) ** -0.5
 
 
 def in_batches(one: Callable[[Targets], Any], each: Targets, size: int) -> Float[Array, "n *k"]:
-    """`one` of each, so many at a time, the last ones together with more that nobody asked for: a smaller batch is one more program."""
+    """`one` of each, `size` at a time. The last batch is filled up: a smaller batch would be one more program."""
     count = each.kappa.size
     batch = min(size, count)
     order = jnp.minimum(jnp.arange(-(-count // batch) * batch, dtype=jnp.int32), count - 1).reshape(-1, batch)

@@ -1,30 +1,31 @@
-"""Quantiles at any fractions from one hierarchical histogram: counts of a tree of intervals, of which only what is looked at is made.
+"""Quantiles at any fractions from one hierarchical histogram: noisy counts of a tree of intervals, made only where they are read.
 
 The domain {0, ..., 2^d - 1} is cut into b = 2^w intervals of equal length, each of these into b again, and so on: L = ceil(d/w) levels (the
 first has fewer intervals, if w does not divide d). The released structure is every interval's count plus two-sided geometric noise at rate
 epsilon / L.
 
 **Privacy** (ADD_OR_REMOVE_ONE). A point lies in one interval a level, so all counts together move by L in L1 norm: the structure is
-(epsilon, 0)-private, and any number of quantiles is read off it for the same price. The noises of different intervals are independent,
-and so the structure need not be written down: the noise of an interval is made from the key and the interval's name when the interval is
-looked at, the same one each time.
+(epsilon, 0)-private, and any number of quantiles is read off it for the same price. The noises of different intervals are independent, so
+the structure need not be written down: the noise of an interval is made from the key and the interval's name whenever the interval is read,
+and is the same each time.
 
-**Descent.** The counts of a node's children contradict what is known of the node. With T the estimate of its count from all that lies above
-or beside the path, of variance v (noise has variance 1), and c_1, ..., c_b the children's noisy counts, least squares give the children
+**Descent.** The noisy counts of a node's children contradict the estimate of the node's count. Let T be that estimate, from everything
+above or beside the path, with variance v (noise has variance 1), and c_1, ..., c_b the children's noisy counts. Least squares gives the
+children
 
     c_j + (T - c_1 - ... - c_b) / (b + v),  each of variance  1 - 1/(b + v);
 
-at the root v is infinite: T is the sum of the c_j. (What lies below them is left out, unlike in `dpjax.sanitizers.thresholds.tree`: it
-has as many intervals as the domain has points.) The wanted rank t is f max{T, 0} at the root. The descent goes to the first child up to
-which the running sum exceeds t, the last one if none does, and takes what comes before the child off t.
+at the root v is infinite: T is the sum of the c_j. (The levels below them are left out, unlike in `dpjax.sanitizers.thresholds.tree`: they
+have as many intervals as the domain has points.) The wanted rank t is f max{T, 0} at the root. The descent goes to the first child up to
+which the running sum exceeds t, or to the last one if none does, and subtracts the sum before that child from t.
 
-**Utility.** Fix a node. The path to it fixes the weights with which the noises of the (at most) L b counts on it enter the estimate of how
-many points come before the node, and of how many up to its end; both, and their differences from f times the estimate of n, give no noise a
-weight beyond [-1, 1], as a noise enters by 1, or 0, less at most j/(b + v) <= 1, and each level hands on at most 1/b of it. Hence each of
-these errors passes B with probability exp(-lambda B) M(lambda)^(L b) at most, M the moment generating function of a noise. There are fewer
-than 2^(d+1) nodes and three such errors for each. If none passes B, every answer is within B ranks of f n: at the last node that was
-not a first child the running sum before it was at most t, and at the last one at which a running sum exceeded t that sum belongs to a node
-which ends where the answer lies, or behind it.
+**Utility.** Fix a node. The path to it fixes the weights with which the noises of the (at most) L b counts on it enter the estimates of the
+number of points before the node and up to its end. Neither these estimates nor their differences from f times the estimate of n give a
+noise a weight beyond [-1, 1]: a noise enters with weight 1, or 0, less at most j/(b + v) <= 1, and each level hands on at most 1/b of it.
+Hence each of these errors exceeds B with probability at most exp(-lambda B) M(lambda)^(L b), where M is the moment generating function of a
+noise. There are fewer than 2^(d+1) nodes and three such errors for each. If none exceeds B, every answer is within B ranks of f n: at the
+last node that was not a first child, the running sum before it was at most t; and at the last node at which a running sum exceeded t, that
+sum belongs to a node that ends where the answer lies, or behind it.
 
 The plain twin, of the law of one quantile, is `dpjax.verify.plain.quantiles.tree_law`.
 """
@@ -55,7 +56,7 @@ WIDEST = 8  # bits a level: 256 children
 
 @frozen
 class Node:
-    """A node on the way down, and what is known of it.
+    """A node on the way down, and what is known about it.
 
     Attributes:
       prefix: its place among the nodes of its level.
@@ -77,8 +78,8 @@ class TreeQuantiles(Quantiles):
     Attributes:
       bits: d.
       fractions: F for each wanted fraction F 2^-32, increasing.
-      epsilon: of the structure.
-      limbs: of a point (static).
+      epsilon: the cost of the structure.
+      limbs: limbs of a point (static).
       width: w, bits of a level (static).
       levels: L (static).
     """
@@ -119,7 +120,7 @@ class TreeQuantiles(Quantiles):
         top = 1 << (self.bits - self.width * (self.levels - 1))
         there = jnp.arange(self._children, dtype=jnp.int32) < top
         noisy = jnp.where(there, self._noisy(key_root, jnp.diff(ends, prepend=none[None])), 0)
-        total = jnp.sum(noisy.astype(float))  # noises of 256 children at the least rate add up past int32
+        total = jnp.sum(noisy.astype(float))  # at the least rate the noises of 256 children may exceed int32 in sum
         rank = fraction.astype(float) * 2.0**-32 * jnp.maximum(total, 0.0)
         root = Node(prefix=zero, before=none, total=total, rank=rank)
         first = self._descended(root, jnp.concatenate([none[None], ends]), noisy, jnp.zeros(()), top)
@@ -140,7 +141,7 @@ class TreeQuantiles(Quantiles):
         first = wide.shift_left(node.prefix, jnp.int32(self.width))
         behind = wide.from_uint32(jnp.arange(1, self._children + 1, dtype=jnp.uint32), self.limbs)
         shift = jnp.broadcast_to(self.width * (self.levels - 1 - level), (self._children,))
-        # One behind the last number is 0, of which 1 is taken away.
+        # The end behind the last number wraps around to 0, and subtracting 1 wraps it back.
         last = wide.subtract(wide.shift_left(wide.add(first[None], behind), shift), one[None])
         counts = jax.vmap(lambda end: wide.search(points.x, end, side="right"))(last)
         return jnp.minimum(counts, points.n_valid)
@@ -157,7 +158,7 @@ class TreeQuantiles(Quantiles):
         weight: Float[Array, ""],
         children: Any = None,
     ) -> Node:
-        """The child that holds the wanted rank, of the first `children` ones."""
+        """The child that holds the wanted rank, among the first `children` children."""
         children = self._children if children is None else children
         counts = noisy.astype(float)
         counts = counts + weight * (node.total - jnp.sum(counts))
@@ -174,18 +175,18 @@ class TreeQuantiles(Quantiles):
         return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Points with which all ranks are within alpha n of f n, with probability 1 - beta: B of the module, over alpha.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: B of the module, over alpha.
 
         Raises:
           ValueError: alpha or beta outside (0, 1).
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         within = error_bound(int(self.bits), self.width, self.fractions.size, float(self.epsilon), beta)
-        return whole((within + 1) / alpha)  # ranks are whole, and f n is rounded to one
+        return whole((within + 1) / alpha)  # ranks are integers, and f n is rounded to one
 
 
 def error_bound(bits: int, width: int, count: int, epsilon: float, beta: float) -> float:
-    """B of the module: no answer to `count` fractions is further from f n, whatever the points, but with probability beta.
+    """B of the module: none of the answers to `count` fractions is further from f n, whatever the points, except with probability beta.
 
     >>> round(error_bound(32, 4, 9, 1.0, 0.1))
     1015

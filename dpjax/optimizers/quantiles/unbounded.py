@@ -2,30 +2,30 @@
 
 The grid is public: `origin` and, on both sides of it, the points whose distances grow by a factor `base`, each at least one further away
 than the one before. Upwards, for a fraction f, the questions are g(y) = #{x <= y} - f n for y from the lowest grid point on, and the
-answer is the first y at which g(y) + Lap(2/a) reaches a threshold Lap(1/a) (the greatest grid point if none does). Nothing but the number
-of questions depends on how far the domain reaches, and it does so by a logarithm: the bounds may be absurdly wide. Downwards it is the
-same for the points and the grid turned over, with 1 - f in place of f.
+answer is the first y at which g(y) + Lap(2/a) reaches a threshold Lap(1/a) (the greatest grid point if none does). Only the number of
+questions depends on the size of the domain, and it does so logarithmically: the bounds may be absurdly wide. Downwards it is the same for
+the points and the grid reversed, with 1 - f in place of f.
 
 **Privacy** (ADD_OR_REMOVE_ONE). Insert a point p: g falls by f below p and rises by 1 - f from p on. Take an answer y.
 
-- y below p: all questions up to y fell by f. A threshold lower by f gives the same: a loss of f a at most, and as much in the other
+- y below p: all questions up to y fell by f. A threshold lower by f gives the same answer: a loss of at most f a, and as much in the other
   direction.
-- y at p or above. From without p to with it: a threshold higher by 1 - f keeps all questions before y below it, and y, which rose by as
-  much, above: (1 - f) a. From with p to without it: a threshold higher by f keeps those before y below it, and y, which is lower
-  by 1 - f, stays above it if its noise is higher by 1: f a + a/2.
+- y at p or above. From the data without p to those with it: a threshold higher by 1 - f keeps all questions before y below it, and y, which
+  rose by as much, above: (1 - f) a. From the data with p to those without it: a threshold higher by f keeps those before y below it, and y,
+  which is lower by 1 - f, stays above it if its noise is higher by 1: f a + a/2.
 
-So without p to with it a run loses max{f, 1 - f} a at most, and the other way round (f + 1/2) a. Runs for several fractions lose these
-together,
+So a run loses at most max{f, 1 - f} a from the data without p to those with it, and (f + 1/2) a the other way round. Runs for several
+fractions lose the sums of these, and
 
     a = epsilon / max{sum max(f_i, 1 - f_i), sum (f_i + 1/2)}
 
 makes all of them (epsilon, 0)-private, f_i being 1 - f for runs downwards. Run by run with sensitivity max{f, 1 - f}, AboveThreshold's own
-theorem asks for epsilon = 2 a max{f, 1 - f} each: for quartiles upwards 4 a in all, in place of 3 a.
+theorem requires epsilon = 2 a max{f, 1 - f} each: for quartiles upwards 4 a in all, in place of 3 a.
 
 **Utility.** With K questions and probability 1 - beta all q (K + 1) noises are below (2/a) ln(q (K + 1)/beta) in size, the threshold's
 below half of that: then g at the answer is at least -B, and at the question before at most B, B = (3/a) ln(q (K + 1)/beta). An answer has
-at least f n - B points up to it, and at most f n + B up to the grid point before. What lies in between two grid points the grid cannot
-tell apart, and no bound on the error holds for all data.
+at least f n - B points up to it, and at most f n + B up to the grid point before. The grid cannot distinguish the points in between, so no
+bound on the error holds for all data.
 
 The plain twin is `dpjax.verify.plain.quantiles.unbounded_laws`.
 """
@@ -62,8 +62,8 @@ class UnboundedQuantiles(IndependentQuantiles):
       fractions: F for each wanted fraction F 2^-32, increasing.
       downward: which of them are searched from above.
       grid: the points that can be answered, increasing.
-      epsilon: the total one.
-      limbs: of a point (static).
+      epsilon: the total epsilon.
+      limbs: limbs of a point (static).
     """
 
     bits: Int[Array, ""]
@@ -74,7 +74,7 @@ class UnboundedQuantiles(IndependentQuantiles):
     limbs: int = static()
 
     def rate(self) -> Float[Array, ""]:
-        """a, of the threshold's noise."""
+        """a, the rate of the threshold's noise."""
         f = jnp.asarray(self.fractions).astype(float) * 2.0**-32
         f = jnp.where(self.downward, 1 - f, f)
         return jnp.asarray(self.epsilon, float) / jnp.maximum(jnp.sum(jnp.maximum(f, 1 - f)), jnp.sum(f + 0.5))
@@ -95,7 +95,7 @@ class UnboundedQuantiles(IndependentQuantiles):
         return jnp.asarray(self.grid)[jnp.sort(index)], jnp.bool_(True), {}
 
     def questions(self, points: Points) -> Float[Array, "quantiles grid"]:
-        """g in the order in which each run asks; f n is kept as a whole number and the rest, so that small values lose no digit."""
+        """g in the order in which each run asks; f n is kept as an integer and the rest, so that small values lose no digits."""
         n = points.n_valid
         up_to, below = (
             jnp.minimum(jax.vmap(lambda y, side=side: wide.search(points.x, y, side=side))(jnp.asarray(self.grid)), n)
@@ -139,7 +139,7 @@ class UnboundedQuantiles(IndependentQuantiles):
         return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Nobody knows: many points may lie between two grid points.
+        """Unknown: many points may lie between two grid points.
 
         Raises:
           ValueError: always.
@@ -185,11 +185,11 @@ def unbounded(
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
       epsilon: total, > 0, finite; may be traced.
-      base: by which distances from `origin` grow, > 1; the grid must have at most 2^16 points. The exact law costs the square of their
-        number.
+      base: the factor by which distances from `origin` grow, > 1; the grid must have at most 2^16 points. The time for the exact law grows
+        with the square of their number.
       origin: a public point, around which the grid is finest.
-      direction: from where runs come: "up" from the lowest point (Durfee's), "down" from the greatest, "nearer" upwards for fractions up
-        to 1/2 and downwards above, which costs less budget, but asks first where extreme fractions have nearly nothing to gain.
+      direction: where runs start: "up" from the lowest point (Durfee's), "down" from the greatest, "nearer" upwards for fractions up to 1/2
+        and downwards above, which costs less budget, but asks first where extreme fractions have nearly nothing to gain.
 
     Raises:
       TypeError, ValueError: an argument out of range, fractions that do not increase, a grid that is too fine.

@@ -19,8 +19,8 @@ depth(x) = min(F(x), n - F(x-1)) is sought. The N-th level calls the exponential
 4. Return the block's first point, the last of its left half or its last (at most T), by the exponential mechanism on the depth, of
    sensitivity c.
 
-A level stands here twice, on small ranges point by point (`dense_law`) and on the wide range by the steps of F alone (`steps`, `blocks`,
-`candidates`): the same four steps, which share `choose_block` and `choose_point`.
+A level is written here twice: on small ranges point by point (`dense_law`), and on the wide range by the steps of F alone (`steps`,
+`blocks`, `candidates`). Both take the same four steps, and share `choose_block` and `choose_point`.
 
 **Privacy**: ((3N+2) epsilon, N delta) for any Q of sensitivity 1, quasi-concave or not, when at each level
 
@@ -28,34 +28,33 @@ A level stands here twice, on small ranges point by point (`dense_law`) and on t
 
 *Promise test.* If both maxima are < R + 1, either run passes with probability at most delta: the whole is (epsilon, delta)-private. Else
 one of Q, Q' is >= R + 1 at some z, the other >= R there, and clipped both are r at z. For x >= z both have Left(x) = r, for x < z
-both have Right(x+1) = r, and what else there is in F(x) changes by at most 1: |F - F'| <= 1, n the same. Then the test costs
-epsilon, and its delta is not added to the rest's.
+both have Right(x+1) = r, and the other terms of F(x) change by at most 1: |F - F'| <= 1, and n is the same. Then the test costs epsilon,
+and its delta is not added to that of the rest.
 
-*Recursion.* Clipping stretches nothing, so weights, W and G change by at most 2c, and the last value of G, n^ - reserve, is public. The
-depth changes by at most c: step 4 and the last level are epsilon-private.
+*Recursion.* Clipping increases no difference, so weights, W and G change by at most 2c, and the last value of G, n^ - reserve, is public.
+The depth changes by at most c: step 4 and the last level are epsilon-private.
 
 *Step 3* is (2 epsilon, delta)-private for given s. Let a = epsilon/(4c), M the largest weight, pass = P[M + Lap(2c/epsilon) >= bar], Z the
-sum of e^(a w) over the candidates: node u is chosen with probability P[u] = pass e^(a w(u))/Z. Let A be the candidates of the one run
-that are none in the other, B conversely, q = P[A] and b' = P'[B | some node is chosen]. For a set S of common candidates, pass changes
-by a factor e^epsilon at most, and e^(a w) and its sum over the common candidates by e^(epsilon/2) each:
-P[S] <= e^(2 epsilon) P'[S]/(1 - b'), so P[S] - e^(2 epsilon) P'[S] <= P[S] b' <= pass b'. Bottom's probability 1 - pass changes by
-e^epsilon. (Without any candidate in the one run it is 1, at most the other's plus P'[B], and nothing else can happen; without any in the
-other, it only grows there.) So q + pass b' <= delta is enough. Now A's members weigh n^ at most together, each from 1/a to 1/a + 2c,
-where e^(a w)/w rises: their e^(a w) add up to k = n^ a e^(1 + epsilon/2)/(1 + epsilon/2) at most, and Z >= e^(a M). So
-q <= pass k e^(-a M), pass b' <= pass k e^(-a M') <= e^(epsilon/2) pass k e^(-a M), and P'[B] <= pass' k e^(-a M'). With
-y = e^(-a (M - bar)), pass is 1 - y^2/2 for y <= 1 and else 1/(2 y^2), so pass e^(-a M) <= e^(-a bar) max y (1 - y^2/2) =
-(2/3)^1.5 e^(-a bar).
+sum of e^(a w) over the candidates: node u is chosen with probability P[u] = pass e^(a w(u))/Z. Let A be the candidates of the one run that
+are not candidates in the other, B conversely, q = P[A] and b' = P'[B | some node is chosen]. For a set S of common candidates, pass changes
+by a factor of at most e^epsilon, and e^(a w) and its sum over the common candidates by e^(epsilon/2) each: P[S] <= e^(2 epsilon)
+P'[S]/(1 - b'), so P[S] - e^(2 epsilon) P'[S] <= P[S] b' <= pass b'. Bottom's probability 1 - pass changes by e^epsilon. (Without any
+candidate in the one run it is 1, at most the other's plus P'[B], and nothing else can happen; without any in the other, it only grows
+there.) So q + pass b' <= delta is enough. Now A's members weigh at most n^ together, and each weighs from 1/a to 1/a + 2c, where e^(a w)/w
+rises: their e^(a w) add up to at most k = n^ a e^(1 + epsilon/2)/(1 + epsilon/2), and Z >= e^(a M). So q <= pass k e^(-a M), pass
+b' <= pass k e^(-a M') <= e^(epsilon/2) pass k e^(-a M), and P'[B] <= pass' k e^(-a M'). With y = e^(-a (M - bar)), pass is 1 - y^2/2 for
+y <= 1 and else 1/(2 y^2), so pass e^(-a M) <= e^(-a bar) max y (1 - y^2/2) = (2/3)^1.5 e^(-a bar).
 
 **Utility.** There are 2N + 2 events that may go wrong; let each do so with probability at most beta:
 p - R = 1 + (ln(1/(2 delta)) + ln(1/(2 beta)))/epsilon, trim = (2c/epsilon) ln(2/beta), reserve = bar + (2c/epsilon) ln(1/(2 beta)).
 
 *F.* If Q is quasi-concave, points of positive depth have Q > p - Delta: clipped, F(x) = Q(x) before a peak, F(x-1) = 2r - Q(x) behind it.
 
-*A level.* If s has positive depth, then W(s) > reserve, and s = 0 or W(s-1) < n^. The test passes but with probability beta. A candidate
+*A level.* If s has positive depth, then W(s) > reserve, and s = 0 or W(s-1) < n^. The test passes except with probability beta. A candidate
 {u, ..., v} weighs > 0, so F(v) > trim and F(u-1) < n - trim. Were the depths of all three points <= trim, then F(u) <= trim,
-F(v-1) >= n - trim, and for the last point x of the left half either F(x) <= trim, and the right half weighs n^, or F(x-1) >= n - trim,
-and the left half does: but W(s-1) < n^. So the best depth is > trim, and one <= 0 is chosen with probability at most
-2 e^(-epsilon trim/(2c)) = beta.
+F(v-1) >= n - trim, and for the last point x of the left half either F(x) <= trim, and the right half weighs n^, or F(x-1) >= n - trim, and
+the left half does: but W(s-1) < n^. So the best depth is > trim, and one <= 0 is chosen with probability at most 2 e^(-epsilon
+trim/(2c)) = beta.
 
 *Last level.* Some depth is >= n/2, so one <= 0 is chosen with probability at most (h+1) e^(-epsilon n/(4 2^N)). Backwards,
 2r = (4 2^N/epsilon) ln((h+1)/beta) + the sum of all 2 trim + reserve, which double from level to level: 2^N, where RecConcave has 8^N.
@@ -77,22 +76,22 @@ from dpjax.domains import ordered, wide
 from dpjax.mechanisms import exponential, laplace
 from dpjax.optimizers.quasi_concave.recursion import Problem
 
-LEAST_UNIT = -100  # base 2, of what values are rounded to
+LEAST_UNIT = -100  # the binary exponent of the least unit that values are rounded to
 
-# What a point is worth: maps its position (limbs,) and the index of its piece to a vector.
+# The reward of a point: maps its position (limbs,) and the index of its piece to a vector.
 Reward = Callable[[Array, Array], Array]
 
 
 @frozen
 class Budget:
-    """What each mechanism may spend, and the chance of failing (utility only) for which each step's margin is made."""
+    """The budget of each mechanism, and the failure probability (for utility only) for which each step's margin is made."""
 
     epsilon: Float[Array, ""]
     delta: Float[Array, ""]
     beta: Float[Array, ""]
 
     def promise_margin(self, xp: Any = jnp) -> Any:
-        """By how much the promise may be missed by the noise of its test."""
+        """By how much the noise of its test may make the promise fail."""
         return -xp.log(2 * self.beta) / self.epsilon
 
     def slack(self, xp: Any = jnp) -> Any:
@@ -115,22 +114,22 @@ def margins(total: Any, sensitivity: Any, budget: Budget, xp: Any = jnp) -> Marg
     epsilon = budget.epsilon
     unit = sensitivity / epsilon
     trim = 2 * unit * xp.log(2 / budget.beta)
-    # A larger weight than there is makes a larger bar: still private, and never below `least`.
+    # Taking a larger weight than there is makes the bar larger: it is still private, and never below `least`.
     weight = xp.maximum(total - 2 * trim, 4 * unit) / (4 * unit)
     constant = 1.5 * math.log(2 / 3) + xp.logaddexp(0 * epsilon, epsilon / 2) + 1 + epsilon / 2 - xp.log1p(epsilon / 2)
     bar = 4 * unit * (constant + xp.log(weight) - xp.log(budget.delta))
     reserve = bar - 2 * unit * xp.log(2 * budget.beta)
-    if xp is jnp:  # in a program, what is subtracted from values leaves their differences what they are
+    if xp is jnp:  # in a program, subtracting these from values must leave differences of values unchanged
         trim, reserve = in_units(trim, total), in_units(reserve, total)
     return Margins(trim=trim, least=4 * unit, bar=bar, reserve=reserve)
 
 
 def in_units(number: Float[Array, ""], most: Float[Array, ""]) -> Float[Array, ""]:
-    """`number`, rounded up to a multiple of a power of two, at most 1, of which a float holds those up to `most`; its derivatives pass.
+    """`number`, rounded up to a multiple of a power of two <= 1 whose multiples up to `most` are floats; its derivatives pass.
 
-    Sums and differences of such multiples, whole numbers among them, are exact: rounded, a count more might be two, or none.
+    Sums and differences of such multiples, integers among them, are exact: if they were rounded, one count more might become two, or none.
     """
-    finite = jnp.isfinite(number)  # no reserve is at a traced delta of 0
+    finite = jnp.isfinite(number)  # at a traced delta of 0 the reserve is infinite
     held = jnp.where(finite, number, 0.0)
     rounded = lax.stop_gradient(_unit(most) * jnp.ceil(held / _unit(most))) + (held - lax.stop_gradient(held))
     return jnp.where(finite, rounded, number)
@@ -238,9 +237,9 @@ class Steps:
       values: from 0 to `total`, one more than there are steps.
       total: n.
       last: T.
-      split: from how many binary digits on step i and the next share a block (0: same point); the last one shares none.
+      split: the least s for which step i and the next share a block of size 2^s (0: same point); the last one shares none.
       first_of, stop_of: the steps at the same point as step i are first_of[i], ..., stop_of[i] - 1.
-      zeros, ones: how many zeros, how many ones the position ends with (the whole width for 0).
+      zeros, ones: how many zeros, and how many ones, the position ends with (for 0, zeros is the whole width).
       last_piece: the piece that holds `last`.
     """
 
@@ -267,7 +266,7 @@ class Steps:
 
 
 def _real(problem: Problem) -> Bool[Array, "pieces"]:
-    """Pieces with a point in {0, ..., T}: what lies beyond belongs to the power of two that RecConcave needs."""
+    """Pieces with a point in {0, ..., T}: points beyond belong to the power of two that RecConcave needs."""
     pieces = problem.pieces
     return pieces.nonempty() & wide.less_equal(pieces.starts, pieces.last[None])
 
@@ -281,7 +280,7 @@ def promise_test(problem: Problem, budget: Budget) -> tuple[Array, Array]:
 def steps(problem: Problem, budget: Budget) -> Steps:
     """F of a problem."""
     pieces = problem.pieces
-    # Both together must be no more than p less the slack, which the test has shown: they are, as p - low is exact.
+    # `low` and `height` together must be at most p less the slack, which the test has shown: they are, as p - low is exact.
     most = 2 * problem.alpha * problem.promise
     low = in_units((1 - problem.alpha) * problem.promise, most)
     height = in_units(problem.promise - low - budget.slack(), most) - 2 * _unit(most)
@@ -291,7 +290,7 @@ def steps(problem: Problem, budget: Budget) -> Steps:
     left, right = lax.cummax(quality), lax.cummax(quality, reverse=True)
     after = jnp.concatenate([right[1:], jnp.zeros((1,), right.dtype)])
     inner = jnp.stack([left + height - right, left + height - after], axis=1).reshape(-1)[:-1]
-    # An unkept promise would leave F(-1) > 0 and F(T) < n; there the test alone has to keep the secret.
+    # A broken promise would leave F(-1) > 0 and F(T) < n; there privacy rests on the test alone.
     values = jnp.concatenate([jnp.zeros((1,), inner.dtype), inner, 2 * height[None]])
 
     one = wide.one(pieces.limbs)[None]
@@ -338,8 +337,8 @@ def _trimmed(chain: Steps, constants: Margins) -> Float[Array, "more"]:
 def largest_weights(chain: Steps, constants: Margins) -> Float[Array, "sizes"]:
     """W(s) for s = 0, ..., 32 limbs.
 
-    Only blocks with a step weigh anything. They are the nodes of the binary trie over the positions, where each of the finitely many
-    forks is the longest run of neighbours that split below it: no block is looked at size by size.
+    Only blocks with a step weigh anything. They are the nodes of the binary trie over the positions, where each of the finitely many forks
+    is the longest run of neighbours that split below it: blocks are not searched size by size.
     """
     trimmed = _trimmed(chain, constants)
     first, stop = ordered.runs(-chain.split.astype(trimmed.dtype))
@@ -388,7 +387,7 @@ def blocks(chain: Steps, constants: Margins, s: Int[Array, ""]) -> Blocks:
 
 @frozen
 class Candidates:
-    """The three points of step 4: how deep they are, and in which pieces."""
+    """The three points of step 4: their depths, and the pieces that they are in."""
 
     depths: Float[Array, "3"]
     pieces: Int[Array, "3"]
@@ -416,7 +415,7 @@ def candidates(chain: Steps, of: Blocks, block: Int[Array, ""]) -> Candidates:
 
 
 def candidate_positions(chain: Steps, s: Int[Array, ""], block: Int[Array, ""]) -> UInt32[Array, "3 limbs"]:
-    """Where they are."""
+    """The positions of the three candidates."""
     within, within_half = (wide.largest(jnp.maximum(k, 0), chain.limbs) for k in (s, s - 1))
     first = chain.positions[block] & ~within
     return wide.minimum(jnp.stack([first, first | within_half, first | within]), chain.last[None])

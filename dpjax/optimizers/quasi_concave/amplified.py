@@ -21,7 +21,7 @@ from dpjax.optimizers.quasi_concave import amplification, base
 from dpjax.optimizers.quasi_concave.base import QuasiConcave
 from dpjax.optimizers.quasi_concave.recursion import Problem
 
-DEEPEST = 4  # more levels than {0, ..., 2^4096} has use for
+DEEPEST = 4  # more levels than {0, ..., 2^4096} can use
 ACCOUNTANTS = ("basic", "optimal")
 
 
@@ -43,7 +43,7 @@ class Amplified(QuasiConcave):
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, float), self.budget)
 
     def sound(self) -> Bool[Array, ""]:
-        beta = (2 * self.levels + 2) * self.budget.beta  # the whole, which may be rounded to 1
+        beta = (2 * self.levels + 2) * self.budget.beta  # the total, which may be rounded to 1
         return super().sound() & sound(self.budget) & (beta > 0) & (beta <= 1)
 
     def fits(self, data: Problem) -> Bool[Array, ""]:
@@ -65,7 +65,7 @@ class Amplified(QuasiConcave):
         return judgement.at[1].add(bottom)
 
     def masses(self, problem: Problem, outputs: int) -> Float[Array, "outcomes"]:
-        """All points at once: each run's point is rewarded by a vector that says where it is."""
+        """All points at once: each run's point is rewarded by the indicator vector of its position."""
 
         def here(position: Array, piece: Array) -> Array:
             return (jnp.arange(outputs, dtype=jnp.uint32) == position[-1]).astype(float)
@@ -81,7 +81,7 @@ class Amplified(QuasiConcave):
         return _mechanisms(epsilon, delta, self.levels, self.relation)
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta), if the mechanisms keep it together by the accountant; else what they do keep."""
+        """(epsilon, delta), if the mechanisms together keep it by the accountant; else what they do keep."""
         epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("epsilon", "delta"))
         if self.accountant == "optimal":
             found = Guarantee(epsilon, total_delta(self.mechanisms(), epsilon), self.relation)
@@ -93,7 +93,7 @@ class Amplified(QuasiConcave):
         """n/2 + p - R of `dpjax.optimizers.quasi_concave.amplification`, for the margins that were chosen when this was built.
 
         Raises:
-          ValueError: beta is not above what the margins leave for it.
+          ValueError: beta is not above the failure probability that the margins use up.
         """
         beta, each = arguments.known_fraction("beta", beta), float(self.budget.beta)
         failure = beta - (2 * self.levels + 1) * each
@@ -123,7 +123,7 @@ def amplified(
       bits: ceil(log2 T), 1 to 4096.
       epsilon: total, > 0, finite.
       delta: total, in (0, 1/2].
-      beta: failure probability in (0, 1) for which the margins are made; `error(beta)` can be asked for this or more.
+      beta: failure probability in (0, 1) for which the margins are made; `error(beta)` is available for this or more.
       depth: number N of levels, 1 to 4; the one with the least error if absent.
       accountant: "basic": epsilon/(3N + 2) and delta/N each. "optimal": delta/(2N) each, and the largest epsilon that fits (never less):
         for delta <= 1e-6 and N <= 2 that gained less than 0.1 %, for delta = 1e-3 and N = 3 it gains 8 %.
@@ -166,7 +166,7 @@ def _share(total: Any, parts: int) -> Any:
 
 
 def _largest_epsilon(epsilon: float, delta: float, low: float, each_delta: float, levels: int) -> Any:
-    """By bisection from the share of basic composition, which always fits."""
+    """The largest epsilon of each mechanism, by bisection from the share of basic composition, which always fits."""
     high = float(epsilon)
     while high - low > 1e-6 * high:
         middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""What quasi-concave optimisers share: their problem, what an event is, and what success means."""
+"""Base of all quasi-concave optimisers: their problem, their events, and what success means."""
 
 from typing import Any, ClassVar
 
@@ -20,13 +20,13 @@ def problem(pieces: Pieces, *, promise: Any, alpha: Any) -> Problem:
     """A quasi-concave promise problem.
 
     Args:
-      pieces: the quality Q, of sensitivity 1 (`ordered.from_breakpoints` and its like). Privacy holds whatever Q is, utility if it is
+      pieces: the quality Q, of sensitivity 1 (from `ordered.from_breakpoints` and the like). Privacy holds whatever Q is, utility if it is
         quasi-concave.
-      promise: p > 0, public: max Q >= p is promised. At most 2^24, or 2^53 under `jax.enable_x64(True)`, as the values of Q.
+      promise: p > 0, public: max Q >= p is promised. At most 2^24, or 2^53 under `jax.enable_x64(True)`, like the values of Q.
       alpha: answers with Q >= (1 - alpha) p are wanted; in (0, 1].
 
     Raises:
-      TypeError, ValueError: no pieces, or a number out of range.
+      TypeError, ValueError: not pieces, or a number out of range.
     """
     if not isinstance(pieces, Pieces):
         raise TypeError(f"pieces must be ordered.Pieces, got {type(pieces).__name__}")
@@ -39,13 +39,13 @@ class QuasiConcave(Ordered):
     """An optimiser of a `problem` on {0, ..., T}, 2^(bits-1) < T <= 2^bits: the output is a point, of bits + 1 bits.
 
     A point beyond T is never released. One compiled program serves every epsilon, delta, promise and alpha, and every T with the same
-    number of limbs: those are data.
+    number of limbs: these are data.
     """
 
     kind: ClassVar[type] = Problem
 
     def error(self, beta: float) -> float:
-        """The least alpha p for which an answer is within it of p with probability 1 - beta is proved, Q quasi-concave."""
+        """The least alpha p for which, if Q is quasi-concave, an answer is proved to be within alpha p of p with probability 1 - beta."""
         raise NotImplementedError
 
     def fit(self, data: Any) -> Problem:
@@ -62,7 +62,7 @@ class QuasiConcave(Ordered):
 
     def fits(self, data: Problem) -> Bool[Array, ""]:
         promised = (data.promise > 0) & (data.alpha >= 0) & (data.alpha <= 1)
-        # What has an infinite quality, or none, would be drawn wherever it is.
+        # A point whose quality is infinite, or NaN, would be drawn wherever it is.
         promised = promised & jnp.all(data.pieces.values < jnp.inf) & (data.promise <= arguments.most_counted())
         promised = promised & countable(data.pieces)
         return promised & (data.pieces.exponent == jnp.asarray(self.bits, jnp.int32))
@@ -88,7 +88,7 @@ class QuasiConcave(Ordered):
 
         Args:
           data: a `problem`.
-          error: additive, >= 0; alpha p if absent.
+          error: the additive error, >= 0; alpha p if absent.
         """
         return self._judged(data, error)[0]
 
@@ -102,11 +102,11 @@ class QuasiConcave(Ordered):
         return self.probability(problem, Accurate(error=jnp.asarray(error, float)))
 
     def required_promise(self, beta: float, alpha: float) -> float:
-        """`error(beta)` / alpha: the promise from which on an answer of (1 - alpha) times it is proved, with probability 1 - beta."""
+        """`error(beta)` / alpha: the promise from which on a quality of (1 - alpha) times it is proved, with probability 1 - beta."""
         return self.error(beta) / arguments.known("alpha", alpha, above=0.0, at_most=1.0)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The required promise as a whole number: so many examples, if each of them promises 1."""
+        """The required promise as an integer: the number of examples, if each of them promises 1."""
         return whole(self.required_promise(beta, alpha))
 
 
@@ -118,5 +118,5 @@ def domain(bits: int, relation: str) -> dict[str, Any]:
 
 
 def half(delta: Any, *, positive: bool = True) -> Any:
-    """delta in (0, 1/2]: what A_dist and the promise test are proved for."""
+    """delta in (0, 1/2], for which A_dist and the promise test are proved."""
     return arguments.real("delta", arguments.delta(delta, positive=positive), at_most=0.5)

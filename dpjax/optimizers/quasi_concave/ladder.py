@@ -1,13 +1,13 @@
-"""The blocks of all lengths at once, for a peak whose pieces begin at points of few digits: by leading words.
+"""The blocks of all lengths at once, for a peak whose pieces begin at points of few digits, by leading words.
 
 Blocks of 8K = 2^(k+3) points, and of as many from 4K on, are cut where the best point T lies. Let b = k + 2 and u = floor(T / 2^b). All
 their ends are (u + m) 2^b with m = -1, 0, 1, 2, or 3, and the distances from T to them are
 
     T mod 2^b, plus 2^b for m = -1, to the left;      2^b - T mod 2^b, plus (m - 1) 2^b, to the right.
 
-So 64 digits of such a distance are read off two words of T, once it is known where the highest 1 and the highest 0 below each digit are:
-no number of d bits is made for each of d lengths. Positions are `Offset`s from T, and so are the pieces' starts. Where 64 digits do not
-tell two positions apart, a length is not `known`: somebody else has to look at whole numbers.
+So 64 digits of such a distance are read off two words of T, once it is known where the highest 1 and the highest 0 below each digit are: no
+number of d bits is made for each of d lengths. Positions are `Offset`s from T, and so are the pieces' starts. Where 64 digits do not
+distinguish two positions, a length is not `known`, and the caller has to use the full numbers.
 """
 
 import dataclasses
@@ -28,20 +28,21 @@ from dpjax.domains.scaled import Starts
 
 @frozen
 class Ladder:
-    """What the blocks of all lengths share.
+    """The data that the blocks of all lengths share.
 
     Attributes:
       point: T, the lowest best point.
-      piece: that begins there.
-      sound: whether T is a point of few digits, and not the last one, and both cuts are told apart: only then is the rest right.
-      highest_one, highest_zero: of the digits of T below each, the highest 1 and the highest 0; -1 where there is none.
+      piece: the piece that begins there.
+      sound: whether T is a point of few digits, and not the last one, and both cuts are distinguished: only then are the other fields
+        right.
+      highest_one, highest_zero: below each digit of T, the highest 1 and the highest 0; -1 where there is none.
       last_one: the lowest 1 of T.
       size: number of binary digits of T.
       room: number of binary digits of 2^exponent - 1 - T.
       rows: where the pieces begin, and the end.
       first, end: the cuts before the first piece and behind the last.
-      within: two cuts beside which all ends of blocks are looked at.
-      told: whether it is known how far 0, and the end, are from these.
+      within: two cuts with which all ends of blocks are compared.
+      told: whether the distances of 0, and of the end, from these are known.
     """
 
     point: UInt32[Array, "limbs"]
@@ -64,10 +65,10 @@ class Ends:
     """Where the best blocks of both partitions lie, for one length.
 
     Attributes:
-      low, high: of the block of the first partition, and of the one from 4K on, stacked. What is ahead of a high end may be wrong.
+      low, high: the ends of the block of the first partition, and of the one from 4K on, stacked. `ahead` of a high end may be wrong.
       begins_behind: whether the second partition begins behind T: its first point is its best one.
-      left, right: for either, whether there are points before it (in its partition), and behind it.
-      known: whether all this is.
+      left, right: for each block, whether there are points before it (in its partition), and behind it.
+      known: whether all of this is known.
     """
 
     low: Cut
@@ -84,7 +85,7 @@ def applies(pieces: Pieces) -> bool:
 
 
 def build(pieces: Pieces, crest: Crest, first: Cut, end: Cut, within: tuple[Cut, Cut]) -> Ladder:
-    """For these pieces; all cuts are at whole numbers."""
+    """The ladder of these pieces; the positions of all cuts are full numbers."""
     starts = pieces.starts
     values = pieces.values[crest.pieces]
     piece = jnp.where(values[0] >= values[1], crest.pieces[0], crest.pieces[1])
@@ -121,13 +122,13 @@ def build(pieces: Pieces, crest: Crest, first: Cut, end: Cut, within: tuple[Cut,
 
 
 def _digits(x: UInt32[Array, "limbs"]) -> Bool[Array, "places"]:
-    """Binary digits, the lowest first, and some zeros more: a block may be four times as long as the range of all words."""
+    """Binary digits, the lowest first, followed by some zeros: a block may be four times as long as the range of all words."""
     ones = (x[::-1, None] >> jnp.arange(32, dtype=jnp.uint32)[None]) & np.uint32(1)
     return jnp.pad(ones.reshape(-1).astype(bool), (0, 32))
 
 
 def _highest_below(place: Int[Array, "places"], where: Bool[Array, "places"]) -> Int[Array, "places"]:
-    """For each place the highest one below that is marked; -1 where there is none."""
+    """For each place the highest marked place below it; -1 where there is none."""
     upto = lax.cummax(jnp.where(where, place, -1))
     return jnp.concatenate([jnp.full((1,), -1, jnp.int32), upto[:-1]])
 
@@ -151,7 +152,7 @@ def _to_the_left(ladder: Ladder, b: Int[Array, ""]) -> Offset:
 
 
 def _to_the_right(ladder: Ladder, b: Int[Array, ""]) -> Offset:
-    """2^b - T mod 2^b: the complement of the digits below, and 1 more, which is seen only if all that is cut off are zeros of T."""
+    """2^b - T mod 2^b: the complement of the digits below, plus 1, which is seen only if all digits of T that are cut off are 0."""
     top = ladder.highest_zero[b]
     place = jnp.maximum(top, 0)
     high, low = (~offsets.word_at(ladder.point, place - down) for down in (31, 63))
@@ -172,7 +173,7 @@ def _to_the_right(ladder: Ladder, b: Int[Array, ""]) -> Offset:
 
 
 def _plus(x: Offset, times: UInt32[Array, ""], left: Bool[Array, ""], b: Int[Array, ""]) -> Offset:
-    """`times` 2^b more, times = 1 or 2, of a distance of at most 2^b to that side (0 is on neither)."""
+    """A distance of at most 2^b to that side (0 is on neither), plus `times` 2^b, times = 1 or 2."""
     (high, low), lost = offsets.shift_right((x.high, x.low), b + 2 - x.size)
     size, digits, _ = offsets.normalised(jnp.zeros_like(lost), (high + (times << np.uint32(30)), low), b + 2)
     return Offset(left=left, size=size, high=digits[0], low=digits[1], exact=x.exact & ~lost)
@@ -182,7 +183,7 @@ def _plus(x: Offset, times: UInt32[Array, ""], left: Bool[Array, ""], b: Int[Arr
 
 
 def _cut(ladder: Ladder, used: Int[Array, ""], position: Offset, high: Array) -> tuple[Cut, Array]:
-    """Before a position beyond 0 that is not beyond the end, and whether all is known that the low or high end of a block is asked."""
+    """(The cut before a position > 0 and up to the end, whether all is known that is needed of the low or high end of a block)."""
     rows = ladder.rows
     count = rows.size.shape[0]
 
@@ -199,14 +200,14 @@ def _cut(ladder: Ladder, used: Int[Array, ""], position: Offset, high: Array) ->
     others = stacked(rows[below - 1], rows[upto], start, stop)
     found = jax.vmap(offsets.distance, in_axes=(0, None))(others, position)
     same = (below == upto) | (position.exact & rows[below].exact)
-    # It takes all digits to see how far it is from the last point to the end; nobody asks.
+    # The distance from the last point to the end would take all digits, and is not needed.
     unasked = jnp.stack([jnp.bool_(False), high & (upto > used), jnp.bool_(False), jnp.bool_(False)])
     cut = Cut(position=position, below=below, upto=upto, behind=found.log[0], ahead=found.log[1])
     return cut, same & jnp.all(found.known | unasked)
 
 
 def ends(ladder: Ladder, pieces: Pieces, k: Int[Array, ""]) -> Ends:
-    """Of the blocks of 2^(k+3) points."""
+    """The ends of the best blocks of 2^(k+3) points."""
     b, used = k + 2, pieces.starts.used
     odd = (offsets.word_at(ladder.point, b) & np.uint32(1)) == np.uint32(1)  # u
     left, right = _to_the_left(ladder, b), _to_the_right(ladder, b)
@@ -222,7 +223,7 @@ def ends(ladder: Ladder, pieces: Pieces, k: Int[Array, ""]) -> Ends:
     )
     is_high = jnp.array([False, False, True, True])
     found, known = jax.vmap(lambda position, high: _cut(ladder, used, position, high))(stacked(*positions), is_high)
-    # u + m = 0, or (u + m) 2^b > 2^exponent: where that is, is known.
+    # u + m = 0, or (u + m) 2^b > 2^exponent: these positions are known.
     at_zero = jnp.stack([ladder.size <= b + 1, jnp.bool_(False)])
     room = ladder.room <= b
     beyond = jnp.stack([~odd & room, jnp.where(none, b + 1 >= pieces.exponent, odd & room)])

@@ -36,7 +36,7 @@ class QuasiConcaveRecConcave(QuasiConcave):
         return super().sound() if self.split is None else super().sound() & self.split.sound()
 
     def budget(self) -> Budget | Split:
-        """What each of N exponential mechanisms and 2(N - 1) A_dists may spend."""
+        """The budget of each of N exponential mechanisms and 2(N - 1) A_dists."""
         if self.split is not None:
             return self.split.floats()
         epsilon, delta = jnp.asarray(self.epsilon, float), jnp.asarray(self.delta, float)
@@ -75,7 +75,7 @@ def rec_concave(
       delta: total, in (0, 1/2]; 0 is allowed where a single level runs.
       depth: bound >= 1 on the number of levels; more than 3 never run.
       relation: the neighbouring relation under which Q has sensitivity 1.
-      split: what each mechanism may spend, within (epsilon, delta) by basic composition; equal shares if absent.
+      split: the budget of each mechanism, within (epsilon, delta) by basic composition; equal shares if absent.
 
     Formal guarantees: (epsilon, delta). Not promised: floating-point side channels; a cryptographic generator.
 

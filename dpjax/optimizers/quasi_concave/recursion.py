@@ -3,8 +3,8 @@
 Given Q on {0, ..., T}, of sensitivity 1, with max Q >= r, the goal is a point with Q >= (1 - alpha) r. One level:
 
 1. L(j) = best worst-case value over windows of 2^j points, j = 0, ..., log T' (T' the power of two >= T).
-2. q(j) = min(L(j) - (1 - alpha) r, r - L(j+1)) is large where windows of 2^j points are good and of 2^(j+1) are not. It is
-   a quasi-concave function on {0, ..., log T'}, maximised by the same algorithm with promise alpha r / 2 and alpha = 1/4.
+2. q(j) = min(L(j) - (1 - alpha) r, r - L(j+1)) is large where windows of 2^j points are good and those of 2^(j+1) are not. It is a
+   quasi-concave function on {0, ..., log T'}, maximised by the same algorithm with promise alpha r / 2 and alpha = 1/4.
 3. With its answer k, K = 2^k: cut the range into blocks of 8K, and again shifted by 4K; in each of the two partitions A_dist
    releases the block with the best maximum, if that stands out.
 4. The exponential mechanism chooses among the points of the released blocks.
@@ -12,8 +12,8 @@ Given Q on {0, ..., T}, of sensitivity 1, with max Q >= r, the goal is a point w
 Ranges with T <= 32, and the last of N levels, go to the exponential mechanism at once. The range of the recursion is
 logarithmic: 2^4096 points become 4096, then 12, so at most three levels ever run. What Figure 5 leaves open is settled as
 follows: Q = min(0, Q(T)) on (T, T']; L(log T' + 1) = min(0, L(log T')); the partition has floor(T'/8K) + 1 blocks (the last may
-be the point T' alone), the shifted one starts at 4K and is empty when 4K > T'; last blocks are trimmed; a partition of a single
-block releases it untested; ties go to the lowest block; both partitions without release give bottom.
+be the point T' alone), the shifted one starts at 4K and is empty when 4K > T'; last blocks are trimmed; a partition of a single block
+releases it untested; ties go to the lowest block; the answer is bottom if neither partition releases a block.
 
 **One algorithm, two uses.** Every stage is a pure function of the data and the choices so far. `sample` draws a choice and
 calls the next stage; `law` calls the next stage for every choice and adds up with weights.
@@ -50,7 +50,7 @@ from dpjax.optimizers.quasi_concave.ladder import Ladder
 from dpjax.optimizers.quasi_concave.split import Budget, Split
 
 INNER_ALPHA = 0.25  # Figure 5, step 6
-CHUNK = 96  # most answers that a law looks at together: the long numbers of more would not stay in the cache
+CHUNK = 96  # the most answers that a law processes together: the long numbers of more would not stay in the cache
 
 
 # ------------------------------------------------------------------------------------------- stage 1, 2: L and q
@@ -59,8 +59,8 @@ CHUNK = 96  # most answers that a law looks at together: the long numbers of mor
 def best_windows(pieces: Pieces) -> Float[Array, "exponents"]:
     """L(j) for j = 0, 1, ..., 32 limbs - 1: max over windows of 2^j points of the least value; entries past log T' are -inf.
 
-    A run of points no worse than v, so many binary digits long, reaches v for all windows up to that size. Right for any function:
-    quasi-concavity is only needed for utility.
+    A run of points no worse than v gives v to all windows of 2^j points up to its length, which its number of binary digits decides. This
+    is right for any function: quasi-concavity is only needed for utility.
     """
     if pieces.is_peak:
         return _best_windows_of_peak(pieces)
@@ -72,7 +72,7 @@ def best_windows(pieces: Pieces) -> Float[Array, "exponents"]:
 
 
 def _best_windows_of_peak(pieces: Pieces) -> Float[Array, "exponents"]:
-    """The same numbers without looking for runs.
+    """The same numbers without a search for runs.
 
     With a jump of 1 + c at the top, values at most c + e below the best one are those of pieces top - e, ..., top + e, e > 0, whose
     length grows with e: the number of such runs with at most j digits tells by how much windows of 2^j points miss the best value.
@@ -96,8 +96,8 @@ def window_quality(
 ) -> Float[Array, "exponents"]:
     """q(j) for j = 0, ..., log T' = exponent (what lies beyond is arbitrary).
 
-    `whole` rounds what L is compared with, against us, so that q is whole where L is: no difference of two floats is rounded, and q keeps
-    its sensitivity.
+    `whole` rounds the numbers that L is compared with, to the unfavourable side, so that q is an integer where L is: no difference of two
+    floats is rounded, and q keeps its sensitivity.
     """
     index = jnp.arange(windows.shape[0], dtype=jnp.int32)
     following = jnp.concatenate([windows[1:], windows[-1:]])
@@ -149,7 +149,7 @@ def dense_log_law(
 
 
 def _last_choice(quality: Array, where: Array, budget: Budget | Split) -> Array:
-    """Log law of the last level: the exponential mechanism's, or that of the mechanism the split brings, which takes whole scores."""
+    """Log law of the last level: that of the exponential mechanism, or of the split's own mechanism, which takes integer scores."""
     if budget.last is None:
         return _append(_log_softmax(quality, where, budget.choose), -jnp.inf)
     where = where & ~jnp.isneginf(quality)  # a length that only points beyond the range leave: no score holds that
@@ -227,7 +227,7 @@ def _append(values: Array, last: Array | float) -> Array:
 
 def _log_softmax(quality: Array, where: Array, epsilon: Array) -> Array:
     """Log law of the exponential mechanism over the masked-in points; -inf elsewhere (everywhere, if there are none)."""
-    where = where & ~jnp.isneginf(quality)  # what is worth nothing is never drawn, and a block may have nothing else
+    where = where & ~jnp.isneginf(quality)  # points of quality -inf are never drawn, and a block may have no others
     best = jnp.max(jnp.where(where, quality, -jnp.inf))  # subtracted, so that float32 keeps the digits that matter
     # Masked before multiplying: -inf times a zero cotangent would make the gradient in epsilon NaN.
     scores = epsilon * jnp.where(where, quality - best, 0.0) / 2
@@ -260,7 +260,7 @@ class Found:
 
     Attributes:
       low, high: its ends.
-      best, second: the greatest value in it, and outside of it; -inf where nothing is.
+      best, second: the greatest value in it, and outside of it; -inf where there is nothing.
       exists: whether the partition has a block.
     """
 
@@ -273,10 +273,10 @@ class Found:
 
 @frozen
 class Lie:
-    """How the best blocks of both partitions lie: all that a law has to know of them, and nothing that depends on a budget.
+    """How the best blocks of both partitions lie: all that a law needs to know about them, and nothing that depends on a budget.
 
     Attributes:
-      best, second, exists: those of either; see `Found`.
+      best, second, exists: those of each; see `Found`.
       overlap: whether they share points.
       parts: the segments of the first, of the second, and of their hull.
     """
@@ -294,14 +294,14 @@ def shifted_start(pieces: Pieces, k: Int[Array, ""]) -> UInt32[Array, "limbs"]:
 
 
 def _exist(pieces: Pieces, k: Array) -> Bool[Array, "2"]:
-    """Whether either partition has a block."""
+    """Whether each partition has a block."""
     return jnp.stack([jnp.bool_(True), k + 2 <= pieces.exponent])
 
 
 def best_blocks(
     pieces: Pieces, crest: Crest | None, k: Int[Array, ""], budget: Budget | Split, first: Cut, shifted: Cut, end: Cut
 ) -> tuple[Block, Block]:
-    """Steps 7 to 9 for both partitions, from 0 on and from 4K on: the first two cuts; the third is that behind the last piece."""
+    """Steps 7 to 9 for both partitions, which begin at 0 and 4K, the first two cuts; the third cut is behind the last piece."""
     # A budget is the same for both, a split may give each its own.
     tests, axis = (budget, None) if isinstance(budget, Budget) else (stacked(budget.test(0), budget.test(1)), 0)
     found = _best_of_both(pieces, crest, k, first, shifted, end)
@@ -316,7 +316,7 @@ def _best_of_both(pieces: Pieces, crest: Crest | None, k: Array, first: Cut, shi
 
 
 def _parts(found: Any, count: int) -> Any:
-    """What `vmap` found of each."""
+    """The results of `vmap`, one by one."""
     return tuple(jax.tree.map(operator.itemgetter(i), found) for i in range(count))
 
 
@@ -326,7 +326,7 @@ def _cuts(pieces: Pieces, *positions: UInt32[Array, "limbs"]) -> Any:
 
 
 def _best_block(pieces: Pieces, crest: Crest | None, k: Array, begin: Cut, end: Cut, exists: Array) -> Found:
-    """The best block of the partition that begins there: only pieces are looked at, never the 2^(log T' - k - 3) blocks."""
+    """The best block of the partition that starts at `begin`: only pieces are examined, never the 2^(log T' - k - 3) blocks."""
     limbs, exponent = pieces.limbs, pieces.exponent
     best, top = ordered.best_of(pieces, crest, begin, end)
 
@@ -343,7 +343,7 @@ def _best_block(pieces: Pieces, crest: Crest | None, k: Array, begin: Cut, end: 
 
 
 def _tested(budget: Budget, found: Found) -> Block:
-    """With the odds that A_dist releases it."""
+    """The block with the odds that A_dist releases it."""
     log_p, log_q = _log_keep(found.exists, found.best, found.second, budget)
     return Block(low=found.low, high=found.high, log_keep=log_p, log_drop=log_q, gap=found.best - found.second)
 
@@ -384,7 +384,7 @@ class Run:
 
 
 def choose_length(problem: Problem, budget: Budget | Split, levels: int) -> Float[Array, "outcomes"]:
-    """Log law of the recursion's answer k, bottom last: all that the wide range's sampler and law need to know of it."""
+    """Log law of the recursion's answer k, bottom last: all that the wide range's sampler and law need to know about it."""
     quality = length_quality(problem, whole=budget.last is not None)
     promise = problem.alpha * problem.promise / 2
     law = dense_log_law(quality, problem.pieces.exponent, promise, INNER_ALPHA, budget.below, levels - 1)
@@ -398,7 +398,7 @@ def length_quality(problem: Problem, *, whole: bool = False) -> Float[Array, "ex
 
 
 def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) -> Run:
-    """One run of RecConcave with `levels` levels. A point beyond T, where Q is continued, is none: `ok` is false."""
+    """One run of RecConcave with `levels` levels. A point beyond T, where Q is continued, does not count: `ok` is false."""
     key_k, key_a, key_b, key_point = jax.random.split(key, 4)
     pieces = problem.pieces
     crest = ordered.crest(pieces)
@@ -425,7 +425,7 @@ def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) ->
     kept_a, kept_b = jax.vmap(random.bernoulli)(*odds)
     merged = kept_a & kept_b & overlapping(a, b)
     lowest, highest = hull(a, b)
-    # Chosen by number, in one step: each limb of each end would be selected by itself, and all that decides worked out anew.
+    # Chosen by number, in one step: otherwise each limb of each end would be selected by itself, and the conditions computed anew.
     offered = stacked(a.interval, b.interval, Interval(low=lowest.position, high=highest.position), nothing)
     numbers = jnp.stack([jnp.where(merged, 2, jnp.where(kept_a, 0, 1)), jnp.where(kept_a & kept_b & ~merged, 1, 3)])
     one, other = _parts(jax.tree.map(lambda end: end[numbers], offered), 2)
@@ -483,7 +483,7 @@ def _lie(pieces: Pieces, crest: Crest | None, within: tuple[Cut, Cut], k: Array,
 
 
 def _lie_seen(pieces: Pieces, rungs: Ladder, k: Array) -> tuple[Lie, Bool[Array, ""]]:
-    """The same by leading words, and whether they tell all."""
+    """The same by leading words, and whether these are enough."""
     ends, values = ladder.ends(rungs, pieces, k), pieces.values
     best = values[rungs.piece]
     # A peak is greatest next to the block.

@@ -1,7 +1,7 @@
-"""What each mechanism of RecConcave may spend: equal shares (`Budget`), or shares of one's own (`Split`).
+"""The budget of each mechanism of RecConcave: equal shares (`Budget`), or chosen ones (`Split`).
 
 N levels run N exponential mechanisms and, above the last level, A_dist on two partitions each: 3N - 2 mechanisms, 2(N - 1) of them with a
-delta. Each may be chosen knowing the answers of the others, so basic composition adds up whatever they spend (BNS, Theorem 2.4).
+delta. Each may be chosen with knowledge of the others' answers, so basic composition adds up what they spend (BNS, Theorem 2.4).
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from dpjax.mechanisms.base import Chooser
 
 @frozen
 class Budget:
-    """What each single mechanism may spend, and with which constants A_dist tests."""
+    """The budget of each single mechanism, and the constants with which A_dist tests."""
 
     epsilon: Float[Array, ""]
     delta: Float[Array, ""]
@@ -32,32 +32,32 @@ class Budget:
 
     @property
     def last(self) -> None:
-        """What chooses at the last level in place of the exponential mechanism: nothing."""
+        """The mechanism that chooses at the last level in place of the exponential one: none."""
         return None
 
     def test(self, partition: int) -> "Budget":
-        """That of A_dist on a partition of this level, 0 or 1."""
+        """The budget of A_dist on a partition of this level, 0 or 1."""
         return self
 
     @property
     def below(self) -> "Budget":
-        """That of the levels below this one."""
+        """The budget of the levels below this one."""
         return self
 
 
 @frozen
 class Split:
-    """What each of the 3N - 2 mechanisms of N levels may spend, the wide range first; A_dist tests with its `proved` constants.
+    """The budget of each of the 3N - 2 mechanisms of N levels, the wide range first; A_dist tests with its `proved` constants.
 
-    The whole is private with their sums, `total`. `Budget` is the same with equal shares; both give a level its own numbers by the same
+    The whole is private with their sums, `total`. `Budget` is the same with equal shares; both give a level its own numbers under the same
     three names, `choose`, `test` and `below`.
 
     Attributes:
       choices: epsilon of each level's exponential mechanism.
       tests: epsilon of A_dist on each of the two partitions of each level but the last.
-      deltas: its delta, in (0, 1/2].
-      last: a mechanism for whole scores of sensitivity 1 that chooses at the last of two levels or more in place of the exponential
-        one, and spends what it says itself; Q must be whole, and the qualities of lengths are rounded to whole numbers, too.
+      deltas: the delta of A_dist there, in (0, 1/2].
+      last: a mechanism for integer scores of sensitivity 1 that chooses at the last of two levels or more in place of the exponential one,
+        and spends what its own guarantee says; Q must have integer values, and the qualities of lengths are rounded to integers, too.
     """
 
     choices: Float[Array, "levels"]
@@ -92,12 +92,12 @@ class Split:
         return self.choices[0]
 
     def test(self, partition: int) -> Budget:
-        """That of A_dist on a partition of this level, 0 or 1."""
+        """The budget of A_dist on a partition of this level, 0 or 1."""
         return Budget(epsilon=self.tests[0, partition], delta=self.deltas[0, partition], calibration=self.calibration)
 
     @property
     def below(self) -> "Split":
-        """That of the levels below this one."""
+        """The split of the levels below this one."""
         return Split(choices=self.choices[1:], tests=self.tests[1:], deltas=self.deltas[1:], last=self.last)
 
     def floats(self) -> "Split":
@@ -124,10 +124,10 @@ class Split:
         return basic(Guarantee(epsilon, delta, relation) for epsilon, delta in [*pure, *tested])
 
     def least(self) -> tuple[float, float]:
-        """(epsilon, delta) of which equal shares are nowhere more than these: what is proved of those errors holds here.
+        """(epsilon, delta) whose equal shares are nowhere more than this split's: what is proved of errors with them holds here.
 
         Raises:
-          ValueError: a mechanism of one's own at the last level.
+          ValueError: another mechanism at the last level.
         """
         if self.last is not None:
             raise ValueError(f"split.last must be absent, as no error is proved for another mechanism, got {self.last}")
@@ -137,10 +137,10 @@ class Split:
 
 
 def checked(split: Split | None, *, epsilon: Any, delta: Any, levels: int) -> Split | None:
-    """A split of one's own for N levels, or None; what is known of it must be in range and keep the total.
+    """A chosen split for N levels, or None; its known numbers must be in range and keep the total.
 
     Raises:
-      TypeError: no `Split`. ValueError: another number of levels, a number out of range, or more than the total.
+      TypeError: not a `Split`. ValueError: another number of levels, a number out of range, or more than the total.
     """
     if split is None:
         return None

@@ -1,13 +1,13 @@
 """How an algorithm spends its total (epsilon, delta): parametrisations in which every point keeps it.
 
-A point is a pytree of free real numbers. `Budgeted.spend` makes of it the numbers of a budget whose composition is the total, whatever
+A point is a pytree of free real numbers. `Budgeted.spend` turns it into the numbers of a budget whose composition is the total, whatever
 the point is: shares are softmaxes, and for optimal composition softmaxes under a scale that solves for the total (`accountant.calibrated`).
-`Budgeted(point)` is then the algorithm with that budget: it can be traced, and its law differentiated. What the optimiser moves can
-so never spend more.
+`Budgeted(point)` is then the algorithm with that budget: it can be traced, and its law differentiated. However the optimiser moves the
+point, it can therefore never spend more.
 
-What is released is made by `rounded`: the same in float64, each number rounded down to one that float32 holds too, and all of them
-lowered by as little as the existing host accountant needs to confirm the total. The guarantee is then `algorithm.guarantee()`, of the
-numbers in use.
+What is released is made by `rounded`: the same numbers in float64, each rounded down to one that float32 also holds, and all of them
+lowered by as little as the existing host accountant needs to confirm the total. The guarantee is then `algorithm.guarantee()`, computed
+from the numbers in use.
 
 | algorithm | what a point says | composition |
 |---|---|---|
@@ -17,8 +17,8 @@ numbers in use.
 | PointLearner, proved | epsilon and delta of the counts and of A_dist; the threshold of both | basic |
 
 The mechanisms of `amplified` share one epsilon and one delta in its privacy proof, so that a total leaves no split open. alpha, m1, m2
-and the margins cost no privacy: they are chosen along with what does. Set cover's plans are whole numbers and a grid:
-`set_cover_plans` lists them, and `tune.best` compares.
+and the margins cost no privacy: they are chosen along with the numbers that do. Set cover's plans are integers and grid points:
+`set_cover_plans` lists them, and `tune.best` compares them.
 """
 
 from collections.abc import Callable
@@ -54,14 +54,14 @@ OPENED: dict[type, Callable[[Any], Budgeted]] = {
 
 
 def of(algorithm: Any) -> Budgeted:
-    """The budget of an algorithm, opened; see the table in the module.
+    """The algorithm with its budget left open; see the table in the module.
 
     Args:
-      algorithm: one that its factory made of known numbers; its total is what it may spend at every point.
+      algorithm: one that its factory made from known numbers; its total is what every point may spend.
 
     Raises:
       TypeError: an algorithm without a split, or with traced numbers.
-      ValueError: constants that keep no total ("printed"), noisy slices, or a guarantee that is none.
+      ValueError: constants that keep no total ("printed"), noisy slices, or an algorithm without a guarantee.
 
     >>> from dpjax.learners import thresholds
     >>> learner = thresholds.rec_concave(bits=64, epsilon=1.0, delta=1e-6, alpha=0.2, depth=2)

@@ -12,13 +12,13 @@ from dpjax.relaxations.budgets.base import Budgeted, logit, odds
 
 
 def amplified(algorithm: Any) -> Budgeted:
-    """The failure that each margin is made for: it costs no privacy, and all else is fixed by the total."""
+    """The failure probability that each margin is made for: it costs no privacy, and everything else is fixed by the total."""
     optimizer = algorithm.optimizer if isinstance(algorithm, ThresholdAmplified) else algorithm
     budget = optimizer.budget
     most = 1 / (2 * optimizer.levels + 2)  # so that all of them together fail with probability 1 at most
 
     def build(_: Any, point: Any) -> Any:
-        # Beyond its range a margin is no number that programs take: the last one that is stands for all.
+        # Programs do not take a margin beyond its range: the nearest one within it stands for all such margins.
         margin = odds(point["beta"])
         held = (jnp if arguments.is_traced(margin) else np).clip(margin, arguments.least(), most)
         margins = dataclasses.replace(budget, beta=held)

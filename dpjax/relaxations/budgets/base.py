@@ -1,4 +1,4 @@
-"""A budget left open, shares of it, and how what is spent is rounded for release."""
+"""A budget left open, shares of it, and the rounding of what is spent for release."""
 
 import dataclasses
 import functools
@@ -21,7 +21,7 @@ _LEAST_SHARE = 1e-4  # softmaxes are kept this far from 0: every mechanism needs
 
 
 def shares(logits: Float[Array, "parts"], total: Any, times: Sequence[int]) -> Float[Array, "parts"]:
-    """What each of several groups of mechanisms may spend, so that times of each add up to the total: total * softmax / times.
+    """What a mechanism of each of several groups may spend, so that all of them together spend the total: total * softmax / times.
 
     Args:
       logits: one for each group; any real numbers.
@@ -29,7 +29,7 @@ def shares(logits: Float[Array, "parts"], total: Any, times: Sequence[int]) -> F
       times: how many mechanisms each group has.
 
     Raises:
-      TypeError, ValueError: a known total that is negative or no number, times that are no counts, another number of logits.
+      TypeError, ValueError: a known total that is negative or not a number, times that are not counts, or a different number of logits.
 
     >>> [round(share, 6) for share in shares(jnp.zeros(2), 1.0, times=(1, 5)).tolist()]
     [0.5, 0.1]
@@ -48,11 +48,11 @@ class Budgeted:
     """An algorithm with its budget left open: every point is the algorithm with a budget that keeps the total.
 
     Attributes:
-      start: the point of the budget that the algorithm came with; what that left unspent is shared out, and shares below 1e-4 are raised.
-      total: what is kept.
-      spend: point -> a pytree of floats, none of which may be larger for the same privacy; can be traced.
-      build: (what is spent, point) -> the algorithm; on the host it has whole numbers, traced it may be a mixture of roundings.
-      relax: for algorithms with whole numbers, point -> (weights, the algorithms with each rounding, stacked); else None.
+      start: the point of the algorithm's own budget; what that left unspent is distributed, and shares below 1e-4 are raised.
+      total: the guarantee that is kept.
+      spend: point -> what is spent, a pytree of floats, none of which may be larger for the same privacy; can be traced.
+      build: (what is spent, point) -> the algorithm; on the host its sizes are integers, traced it may be a mixture of roundings.
+      relax: for algorithms with integers among their numbers, point -> (weights, the algorithms with each rounding, stacked); or None.
     """
 
     start: Any
@@ -66,10 +66,10 @@ class Budgeted:
         return self.build(self.spend(point), point)
 
     def failure(self, point: Any, failure: Callable[[Any], Array]) -> Array:
-        """`failure` of the algorithm at a point; of whole numbers, its mean over rounding each at random to a neighbour.
+        """`failure` of the algorithm at a point; with integer parameters, its mean over rounding each at random to a neighbour.
 
-        A mean over roundings is the law of the algorithm that rounds by a coin, and multilinear between the whole numbers: its derivative
-        is a difference of laws, so no number is held for what it is not.
+        The mean over roundings is the law of the algorithm that rounds by a coin, and it is multilinear between the integers. Its
+        derivative is a difference of laws, so no law is evaluated at numbers that are not integers.
         """
         if self.relax is None:
             return failure(self(point))
@@ -82,7 +82,7 @@ class Budgeted:
 
         Raises:
           TypeError: a traced point.
-          ValueError: numbers that are not finite, or so far out that float64 does not hold what follows; no rounding of what is spent keeps
+          ValueError: numbers that are not finite, or so far out that float64 cannot hold the budget; or no rounding of what is spent keeps
             the total (the parametrisation is wrong).
         """
         for leaf in jax.tree.leaves(point):
@@ -105,7 +105,7 @@ class Budgeted:
 
 
 def _down(value: np.ndarray, lowered: float) -> np.ndarray:
-    """The value lowered by a relative amount, then to a float32, so that compiled programs compute with what the host adds up."""
+    """The value lowered by a relative amount, then down to a float32, so that compiled programs use the numbers that the host adds up."""
     target = np.asarray(value, np.float64) * (1 - lowered)
     with np.errstate(over="ignore", under="ignore"):
         single = target.astype(np.float32)
@@ -114,7 +114,7 @@ def _down(value: np.ndarray, lowered: float) -> np.ndarray:
 
 
 def logits(parts: Any) -> np.ndarray:
-    """Of which `shares` makes these parts, up to their sum; of parts that it cannot make, the least."""
+    """The logits of which `shares` makes these parts, up to their sum; parts too small for it get the least logits."""
     given = np.asarray(parts, np.float64)
     softmax = given / given.sum() * (1 + len(given) * _LEAST_SHARE) - _LEAST_SHARE
     logs = np.log(np.maximum(softmax, _LEAST_SHARE**2))

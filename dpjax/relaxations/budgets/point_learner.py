@@ -12,7 +12,7 @@ from dpjax.relaxations.budgets.base import Budgeted, logits, shares
 
 
 def point_learner(learner: PointLearner) -> Budgeted:
-    """Shares of the noisy counts and of A_dist, and up to which count nothing is released."""
+    """Shares of the noisy counts and of A_dist, and the count up to which nothing is released."""
     if learner.calibration != "proved":
         raise ValueError(
             f"learner.calibration must be 'proved', as 'printed' keeps no total, got {learner.calibration!r}"

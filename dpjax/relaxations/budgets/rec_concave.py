@@ -12,7 +12,7 @@ from dpjax.relaxations.budgets.base import Budgeted, logit, logits, odds, shares
 
 
 def rec_concave(algorithm: Any) -> Budgeted:
-    """Shares of all 3N - 2 mechanisms; and the learner's alpha."""
+    """Shares of all 3N - 2 mechanisms, and the learner's alpha."""
     if getattr(algorithm, "calibration", "proved") != "proved":
         raise ValueError(f"algorithm.calibration must be 'proved', as 'printed' keeps no total, got {algorithm!r}")
     levels, inner = algorithm.levels, 2 * (algorithm.levels - 1)

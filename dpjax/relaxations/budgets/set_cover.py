@@ -1,8 +1,8 @@
-"""The plans of a set cover learner: rounds, which part of epsilon the noise in the test gets, and the shift, all whole or on a grid.
+"""The plans of a set cover learner: the rounds, the share of epsilon for the noise in the test, and the shift, all integers or on a grid.
 
 Nothing here has a derivative, so the plans are listed and `tune.best` compares them. Each keeps the learner's (epsilon, delta): the rate is
-what `accounting.set_cover.rate_for` leaves of it, and the shift costs no privacy. By composition there is neither noise nor shift, and
-the rate is that which the rounds leave.
+what `accounting.set_cover.rate_for` leaves of it, and the shift costs no privacy. With the accountant "composition" there is neither noise
+nor shift, and the rate is what the rounds leave.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from dpjax.accounting.set_cover import rate_for
 from dpjax.core import arguments
 from dpjax.learners.set_cover.rounds import SetCover
 
-LOWERED = 1e-12  # of epsilon, for the roundings of the host's accountant
+LOWERED = 1e-12  # the part of epsilon left for the roundings of the host's accountant
 
 
 def set_cover_plans(
@@ -28,19 +28,19 @@ def set_cover_plans(
     shifts: Sequence[float] = (0.0, 0.3, 1.0),
     beta: float = 0.1,
 ) -> list[SetCover]:
-    """The learner as it is, and with other plans of the same (epsilon, delta).
+    """The learner as it is, and the learner with other plans of the same (epsilon, delta).
 
     Args:
-      learner: of `dpjax.learners.set_cover`, `dpjax.learners.conjunctions` and others; with known numbers.
-      rounds: how many; k, 2k, 3k and the learner's own if absent.
-      shares: of epsilon, for the noise in the test.
+      learner: a learner of `dpjax.learners.set_cover`, `dpjax.learners.conjunctions` and others, with known numbers.
+      rounds: numbers of rounds; k, 2k, 3k and the learner's own if absent.
+      shares: shares of epsilon for the noise in the test.
       shifts: in units of (R/e_w) ln(R/beta), which the largest of R noises exceeds with probability about beta.
       beta: in (0, 1).
 
-    **Formal guarantees**: of every plan `guarantee()` covers that of the learner.
+    **Formal guarantees**: the `guarantee()` of every plan covers that of the learner.
 
     Raises:
-      TypeError, ValueError: no such learner, one whose guarantee is none, or a number out of range.
+      TypeError, ValueError: a learner of another kind, one without a guarantee, or a number out of range.
 
     >>> from dpjax.learners import conjunctions
     >>> learner = conjunctions.conjunction(bits=12, k=3, epsilon=1.0, delta=1e-6, alpha=0.1)

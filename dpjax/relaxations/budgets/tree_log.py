@@ -21,8 +21,8 @@ from dpjax.relaxations.budgets.base import Budgeted, logits, shares
 def tree_log(solver: TreeLog) -> Budgeted:
     """Shares of walk, select, count and base, and the sizes of both slices; the walk's threshold t1 follows from its budget.
 
-    Whole numbers are relaxed to reals and rounded at random when traced. t1 is then the start's multiple of g - 1, g being what partition
-    selection saturates at; on the host it is the least one whose walk costs no more than its share, and m2 is never below K.
+    When traced, integers are relaxed to reals and rounded at random; t1 is then the start's multiple of g - 1, where g is the count at
+    which partition selection saturates. On the host t1 is the least one whose walk costs no more than its share, and m2 is never below K.
     """
     if solver.parameters.noisy or solver.accountant not in ("basic", "optimal"):
         raise ValueError(f"solver.accountant must be 'basic' or 'optimal' (public slices), got {solver.accountant!r}")
@@ -75,7 +75,7 @@ def tree_log(solver: TreeLog) -> Budgeted:
         return dataclasses.replace(solver, parameters=dataclasses.replace(parameters, **numbers, at=at))
 
     def build(spent: dict[str, Any], point: Any) -> TreeLog:
-        """On the host: the cheapest threshold that the walk's share pays for, and slices that bear it."""
+        """On the host: the least threshold that the walk's share pays for, and slices large enough for it."""
         epsilon, delta = (float(spent[name]) for name in ("walk_epsilon", "walk_delta"))
         walked = planning.walk_of(epsilon, delta, share)
         least = 2 * walked.t2 - 2
@@ -102,5 +102,5 @@ def tree_log(solver: TreeLog) -> Budgeted:
 
 
 def _saturation(epsilon: Any, delta: Any, xp: Any) -> Any:
-    """Where partition selection saturates, as a smooth function of its budget: at most 2 below the whole number g."""
+    """Where partition selection saturates, as a smooth function of its budget: at most 2 below the integer g."""
     return 1 + 2 / epsilon * xp.log1p(xp.tanh(epsilon / 2) * (1 - delta) / delta)

@@ -1,4 +1,4 @@
-"""Private mechanisms at a temperature, to train through: outputs that depend continuously on the data. A mechanism a file.
+"""Private mechanisms at a temperature, to train through: outputs that depend continuously on the data. One mechanism per file.
 
 | factory | exact mechanism, at temperature 0 | output |
 |---|---|---|
@@ -9,7 +9,7 @@
 | `threshold` | exponential mechanism over the gaps between features | a threshold in [low, high] |
 
 Each is a frozen pytree with `__call__(key, data)`; `guarantee()` is `Guarantee.none` above temperature 0 (`base` says why), and that of the
-exact mechanism at 0, which `.exact()` returns. `deviation` bounds how far a draw is from the exact draw of the same noise.
+exact mechanism at 0, which `.exact()` returns. `deviation` bounds how far a draw is from the exact draw with the same noise.
 
     >>> import jax, jax.numpy as jnp
     >>> from dpjax.relaxations import soft

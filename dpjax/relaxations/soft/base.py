@@ -2,8 +2,8 @@
 
 **Why nothing is promised at a temperature above zero.** A soft output is an injective, continuous function of scores (or of values) for
 every fixed noise: changing one record moves it by an amount that depends on that record, to an output which the neighbour's run may never
-produce. Privacy would need the two laws to overlap; how far they do is nowhere proved here. At temperature 0 a soft mechanism is the exact
-one, with the guarantee of the exact one.
+produce. Privacy would need the two laws to overlap; nothing is proved here about how far they do. At temperature 0 a soft mechanism is the
+exact one, with the guarantee of the exact one.
 """
 
 import dataclasses
@@ -54,15 +54,15 @@ class Soft:
           data, given: scores, or values; see `fit`.
 
         Returns:
-          Weights, or a point; see the class. NaN where traced data, or scores, are no finite numbers.
+          Weights, or a point; see the class. NaN where traced data, or scores, are not finite numbers.
 
         Raises:
-          TypeError, ValueError: a key that is none; data that do not fit.
+          TypeError, ValueError: not a key; data that do not fit.
         """
         return _run(self, arguments.key(key), self.fit(*data, **given))
 
     def guarantee(self) -> Guarantee:
-        """That of the exact mechanism at temperature 0; nothing above it.
+        """The guarantee of the exact mechanism at temperature 0; nothing above it.
 
         Raises:
           TypeError: a temperature, or another parameter, that is traced.
@@ -92,7 +92,7 @@ class SoftChooser(Soft):
 
     @property
     def epsilon(self) -> Any:
-        """That of the exact mechanism."""
+        """The epsilon of the exact mechanism."""
         return self.mechanism.epsilon
 
     def fit(self, scores: Any) -> Candidates:  # type: ignore[override]
@@ -109,7 +109,7 @@ def temperature(value: Any) -> Any:
 
 
 def divisor(t: Float[Array, ""]) -> Float[Array, ""]:
-    """A temperature to divide by: where t = 0 a harmless number; not so cold (1e-19 in float32) that derivatives divide by t^2 = 0."""
+    """A temperature to divide by: a harmless number where t = 0; never so small (1e-19 in float32) that derivatives divide by t^2 = 0."""
     return jnp.where(t > 0, jnp.maximum(t, float(jnp.finfo(t.dtype).tiny) ** 0.5), 1.0)
 
 
@@ -130,7 +130,7 @@ def tempered(logits: Float[Array, "k"], temperature: Float[Array, ""]) -> Float[
 
 
 def first(among: Bool[Array, "k"]) -> Float[Array, "k"]:
-    """1 at the first of them, 0 elsewhere; all 0 if there is none."""
+    """1 at the first true entry, 0 elsewhere; all 0 if there is none."""
     return (among & (jnp.cumsum(among, dtype=jnp.int32) == 1)).astype(float)
 
 
@@ -141,5 +141,5 @@ def step(x: Float[Array, ""], temperature: Float[Array, ""]) -> Float[Array, ""]
 
 
 def checked(output: Float[Array, "*s"], good: Bool[Array, ""]) -> Float[Array, "*s"]:
-    """The output, and NaN where the data are none: no number may pass for a draw that is none."""
+    """The output, or NaN where the data are not valid: no number may pass for a draw that is not one."""
     return jnp.where(good, output, jnp.nan)

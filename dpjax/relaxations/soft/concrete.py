@@ -20,9 +20,9 @@ class Concrete(SoftChooser):
     The greatest weight is that of the candidate with the greatest w + G, which is drawn with probability ∝ exp(w) (Gumbel): **at every
     temperature the argmax has exactly the law of the exponential mechanism**, and at t = 0 the output is its indicator.
 
-    How far the output is from that indicator, in total variation: 1 - y_max <= min(1, (k - 1) exp(-D / t)), D being the lead of the best
-    over the second. P[D <= d] = sum_h p_h (1 - exp(-d)) (1 - p_h) / (1 - p_h + p_h exp(-d)) <= 1 - exp(-d), so D is stochastically at
-    least a standard exponential, and E[1 - y_max] <= t (1 + ln(k - 1)); `deviation` says the least of this and 1 - 1/k.
+    The distance of the output from that indicator, in total variation, is 1 - y_max <= min(1, (k - 1) exp(-D / t)), D being the lead of
+    the best over the second. P[D <= d] = sum_h p_h (1 - exp(-d)) (1 - p_h) / (1 - p_h + p_h exp(-d)) <= 1 - exp(-d), so D is stochastically
+    at least a standard exponential, and E[1 - y_max] <= t (1 + ln(k - 1)); `deviation` returns the lesser of this and 1 - 1/k.
 
     Attributes:
       mechanism: the exact one, of `dpjax.mechanisms.exponential`.
@@ -37,7 +37,7 @@ class Concrete(SoftChooser):
         return base.checked(base.tempered(logits, self.temperature), self.mechanism.fits(data))
 
     def deviation(self, scores: Any) -> float:
-        """An upper bound on E[TV(output, exact draw of the same noise)], for these candidates."""
+        """An upper bound on E[TV(output, exact draw with the same noise)], for these candidates."""
         count = int(self.fit(scores).where.sum())
         return min(1 - 1 / count, float(self.temperature) * (1 + math.log(count - 1))) if count > 1 else 0.0
 

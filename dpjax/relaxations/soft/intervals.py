@@ -25,7 +25,7 @@ class Gaps(NamedTuple):
     """The gaps of [low, high] between n sorted values.
 
     Attributes:
-      ends: low, the values in order, high; those that do not count lie at high.
+      ends: low, the values in order, high; values that do not count lie at high.
       log_weights: ln of the unnormalised probability of each gap; -inf for empty ones.
     """
 
@@ -73,7 +73,7 @@ def _law(mechanism: SoftInterval, data: Any) -> tuple[Array, Array]:
 
 
 def between(values: Float[Array, "n"], low: Any, high: Any, where: Bool[Array, "n"]) -> Float[Array, "n"]:
-    """The values, those outside the interval at its ends (part of the mechanism), those that do not count at `high`."""
+    """The values, with those outside the interval moved to its ends (part of the mechanism), and those that do not count to `high`."""
     low, high = (jnp.asarray(end, values.dtype) for end in (low, high))
     return jnp.where(where, jnp.clip(values, low, high), high)
 
@@ -83,7 +83,7 @@ def weighed(ordered: Float[Array, "n"], quality: Float[Array, "gaps"], *, low: A
     low, high = (jnp.asarray(end, ordered.dtype) for end in (low, high))
     ends = jnp.concatenate([low[None], ordered, high[None]])
     lengths = jnp.diff(ends)
-    # A NaN has no length > 0 and must be seen all the same; ends that are none (traced) leave no gap.
+    # A NaN is not a length > 0 but must be noticed all the same; invalid ends (traced ones) leave no gap.
     broken = jnp.isnan(lengths) | ~jnp.any(lengths > 0)
     log_lengths = jnp.where(lengths > 0, jnp.log(jnp.where(lengths > 0, lengths, 1.0)), -jnp.inf)
     weights = log_lengths + jnp.asarray(factor, ordered.dtype) * (quality - jnp.max(quality))
@@ -101,10 +101,10 @@ def draw(key: Array, gaps: Gaps, temperature: Any) -> Float[Array, ""]:
 
 
 def reals(name: str, values: Any, where: Any) -> tuple[Float[Array, "n"], Bool[Array, "n"]]:
-    """Real numbers, one a row, and which of them count.
+    """Real numbers, one per row, and which of them count.
 
     Raises:
-      TypeError: no numbers, a mask of other things than booleans. ValueError: another shape, a known NaN or infinity that counts.
+      TypeError: not numbers, or a mask that is not boolean. ValueError: another shape, or a known NaN or infinity that counts.
     """
     given = array(name, values).astype(float)
     if given.ndim != 1:
@@ -127,7 +127,7 @@ def reals(name: str, values: Any, where: Any) -> tuple[Float[Array, "n"], Bool[A
 
 
 def domain(low: Any, high: Any) -> dict[str, Any]:
-    """The fields low < high, in the default float too; ValueError for others."""
+    """The fields low and high, where low < high in the default float too; ValueError otherwise."""
     low, high = (
         arguments.real(name, end, above=-math.inf, below=math.inf) for name, end in (("low", low), ("high", high))
     )

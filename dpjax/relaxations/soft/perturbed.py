@@ -17,7 +17,7 @@ from dpjax.relaxations.soft.concrete import noisy_logits
 
 # Nodes of the trapezoidal rule, in standard deviations: the integrand is analytic, and what the rule misses is below 1e-14.
 _NODES = np.arange(-36, 37) / 4
-_FAR = 40.0  # leads beyond so many temperatures decide surely, in float64, too
+_FAR = 40.0  # a lead of more than this many temperatures is certain to win, in float64, too
 
 
 @frozen
@@ -25,13 +25,13 @@ class Perturbed(SoftChooser):
     """Weights E[indicator of argmax(w + G + t Z) | G], Z independent standard normals; see `perturbed`.
 
     G is the Gumbel noise of the exponential mechanism, and Z smooths its argmax. (Gumbel variables in Z's place give `concrete`.) Berthet
-    et al. estimate the expectation by draws of Z; among k candidates it is one integral each, which is computed,
+    et al. estimate the expectation by draws of Z; here it is computed, for k candidates by one integral each,
 
         y_h = int phi(z) prod_{j != h} Phi((l_h - l_j) / t + z) dz,      l = w + G,
 
     at a cost of k^2. The order of the weights is that of l, so the argmax has the exponential mechanism's law at every temperature. With D
     the lead of the best, 1 - y_max <= (k - 1) P[N(0, 2) > D / t], and as D is stochastically at least a standard exponential (see
-    `Concrete`), E[1 - y_max] <= (k - 1) t / sqrt(pi); `deviation` says the least of this and 1 - 1/k.
+    `Concrete`), E[1 - y_max] <= (k - 1) t / sqrt(pi); `deviation` returns the lesser of this and 1 - 1/k.
 
     Attributes:
       mechanism: the exact one, of `dpjax.mechanisms.exponential`.
@@ -49,7 +49,7 @@ class Perturbed(SoftChooser):
         return base.checked(jnp.where(t > 0, soft, hard), self.mechanism.fits(data))
 
     def deviation(self, scores: Any) -> float:
-        """An upper bound on E[TV(output, exact draw of the same noise)], for these candidates."""
+        """An upper bound on E[TV(output, exact draw with the same noise)], for these candidates."""
         count = int(self.fit(scores).where.sum())
         return min(1 - 1 / count, (count - 1) * float(self.temperature) / math.sqrt(math.pi)) if count > 1 else 0.0
 

@@ -22,7 +22,7 @@ class SoftQuantile(SoftInterval):
 
     Attributes:
       epsilon, fraction: f in [0, 1], temperature, low, high: numbers that may be traced.
-      relation: of neighbours (static).
+      relation: relation of neighbours (static).
     """
 
     epsilon: Number
@@ -50,7 +50,7 @@ class SoftQuantile(SoftInterval):
         ordered = sorting.floats(intervals.between(values, self.low, self.high, mask))
         fraction = jnp.asarray(self.fraction, values.dtype)
         below = jnp.arange(values.shape[0] + 1, dtype=values.dtype)
-        # Ranks beyond the number of those that count belong to empty gaps.
+        # Ranks beyond the number of values that count belong to empty gaps.
         quality = -jnp.abs(below - fraction * jnp.sum(mask, dtype=values.dtype))
         sensitivity = jnp.maximum(fraction, 1 - fraction) if self.relation == "ADD_OR_REMOVE_ONE" else 1.0
         factor = jnp.asarray(self.epsilon, values.dtype) / (2 * sensitivity)

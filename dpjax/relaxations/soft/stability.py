@@ -22,7 +22,7 @@ class SoftStability(SoftChooser):
     Here g = sigmoid((gap + Lap(b) - threshold) / (t b)). At t = 0 both are steps (the leader is the first of the best), which is A_dist.
 
     As the noise, in units of b, has a density of at most 1/2, E|g - step| <= t ln 2, and the leader's weight is at least
-    1 - (k - 1) exp(-gap / (t b)); `deviation` says the sum of both. Where the two best are equal the leader stays halved
+    1 - (k - 1) exp(-gap / (t b)); `deviation` returns the sum of both. Where the two best are equal the leader stays halved
     however small t is, and A_dist releases with probability at most delta.
 
     Attributes:
@@ -39,14 +39,14 @@ class SoftStability(SoftChooser):
         alone = gap == jnp.inf
         lead = jnp.where(alone, 0.0, gap) / scale + laplace.standard_laplace(key) - threshold / scale
         gate = jnp.where(best.ok, jnp.where(alone, 1.0, base.step(lead, self.temperature)), 0.0)
-        # Of whole scores floats hold the differences, of large ones not the scores.
+        # Floats hold the differences of integer scores, but not large scores themselves.
         behind = jnp.where(data.where, data.scores - largest(data.scores, data.where), 0)
         logits = jnp.where(data.where, behind.astype(float) / scale, -jnp.inf)
         weights = jnp.append(gate * base.tempered(logits, self.temperature), 1 - gate)
         return base.checked(weights, self.mechanism.fits(data))
 
     def deviation(self, scores: Any) -> float:
-        """An upper bound on E[TV(output, exact draw of the same noise)], for these scores."""
+        """An upper bound on E[TV(output, exact draw with the same noise)], for these scores."""
         data = self.fit(scores)
         gap, t = float(exact_stability.leader(data.scores, data.where)[1]), float(self.temperature)
         if t == 0.0 or math.isinf(gap):
@@ -65,7 +65,7 @@ def stability(*, epsilon: Number, delta: Number, temperature: Number, calibratio
       epsilon: > 0, finite.
       delta: in (0, 1), at most 1/2 for the proved calibrations.
       temperature: t >= 0, finite, in units of the noise's scale.
-      calibration: of `dpjax.mechanisms.stability`.
+      calibration: one of those of `dpjax.mechanisms.stability`.
 
     Formal guarantees: none for t > 0. At t = 0 that of `dpjax.mechanisms.stability`.
 

@@ -20,11 +20,11 @@ class SoftThreshold(SoftInterval):
     """A threshold z of [low, high], which labels x with 1 iff x < z; build it by `threshold`.
 
     The quality of z is the number of examples that it labels correctly, of sensitivity 1 (an example is added, removed or replaced); labels
-    between 0 and 1 count by their parts. It is the learner `dpjax.learners.thresholds.exponential` on real features.
+    between 0 and 1 count fractionally. It is the learner `dpjax.learners.thresholds.exponential` on real features.
 
     Attributes:
       epsilon, temperature, low, high: numbers that may be traced.
-      relation: of neighbours (static).
+      relation: relation of neighbours (static).
     """
 
     epsilon: Number
@@ -48,14 +48,14 @@ class SoftThreshold(SoftInterval):
         x, y, mask = data
         places = intervals.between(x, self.low, self.high, mask)
         ordered = sorting.floats(places)
-        # Looking up where each example went is cheaper than carrying labels along. Those of equal features all go to the first of them: of
-        # gaps without length no label is asked.
+        # Looking up where each example went is cheaper than sorting the labels along. Labels of equal features all go to the first of
+        # them: gaps without length need no labels.
         at = jnp.searchsorted(ordered, lax.stop_gradient(places))
         one, zero = (jnp.zeros_like(x).at[at].add(jnp.where(mask, label, 0.0)) for label in (y, 1 - y))
         below = jnp.concatenate([jnp.zeros((1,), x.dtype), jnp.cumsum(one)])
         above = jnp.concatenate([jnp.cumsum(zero[::-1])[::-1], jnp.zeros((1,), x.dtype)])
         factor = jnp.asarray(self.epsilon, x.dtype) / 2
-        # Of traced labels beyond 0 and 1 an example would count by more than 1, and epsilon would be more than is promised.
+        # With traced labels beyond 0 and 1 an example would count for more than 1, and epsilon would be more than is promised.
         labelled = jnp.all(~mask | ((y >= 0) & (y <= 1)))
         return intervals.weighed(
             ordered, jnp.where(labelled, below + above, jnp.nan), low=self.low, high=self.high, factor=factor
@@ -63,7 +63,7 @@ class SoftThreshold(SoftInterval):
 
 
 def _labels(y: Any, x: Array) -> Array:
-    """As many labels from 0 to 1 as there are features."""
+    """Labels from 0 to 1, checked to be as many as the features."""
     labels: Any = y if arguments.is_traced(y) or isinstance(y, jax.Array) else np.asarray(y)
     labels = array("y", labels.astype(np.int32) if labels.dtype == bool else labels).astype(float)
     if labels.shape != x.shape:

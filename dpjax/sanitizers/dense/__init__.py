@@ -1,11 +1,11 @@
 """Databases that answer every query of any class on a small domain, for points of X_bits (BNS Theorem 2.19; MULTI Theorems 24, 25).
 
-| factory | algorithm | private (REPLACE_ONE) | domain | its size is |
+| factory | algorithm | private (REPLACE_ONE) | domain | rows of data needed |
 |---|---|---|---|---|
 | `blr` | the exponential mechanism over databases | (epsilon, 0) | a few points | `bounds.exponential_mechanism` |
-| `multiplicative_weights` | offline, a choice a round | (epsilon, delta) | 2^16 points | `bounds.private_multiplicative_weights` |
+| `multiplicative_weights` | offline, one choice in each round | (epsilon, delta) | 2^16 points | `bounds.private_multiplicative_weights` |
 
-What is asked is one of these classes:
+The queries are one of these classes:
 
 | class | its queries | the symmetric differences of |
 |---|---|---|
@@ -15,8 +15,8 @@ What is asked is one of these classes:
 | `pairs(bits=)` | x in a set of at most two points | points, and the all-zero concept |
 | `listed(matrix)` | the rows of a matrix of booleans | |
 
-Data are `Points`, a `Sample` (its labels are ignored) or `Weighted` points with whole weights; the number of rows is public. What is
-released is a database, `Weighted`.
+Data are `Points`, a `Sample` (its labels are ignored) or `Weighted` points with integer weights; the number of rows is public. The release
+is a `Weighted` database.
 
     >>> import jax
     >>> from dpjax import Points, Weighted

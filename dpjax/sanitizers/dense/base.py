@@ -1,4 +1,4 @@
-"""What sanitizers of dense domains share: their data, as counts of every point, and the law of what they release."""
+"""Base of sanitizers of dense domains: their data, as counts of every point, and the law of their release."""
 
 from typing import Any, ClassVar, NamedTuple
 
@@ -29,14 +29,14 @@ class Counted(NamedTuple):
     n: Int[Array, ""]
 
     def shares(self) -> Float[Array, "points"]:
-        """The part of the multiset at each point; 0 of an empty one."""
+        """The share of the multiset at each point; 0 for an empty one."""
         return self.counts.astype(float) / jnp.maximum(self.n, 1).astype(float)
 
 
 class DenseSanitizer(Algorithm):
-    """A release of a `Weighted` database from `Points`, a `Sample` or `Weighted` points, of which the number is public.
+    """A release of a `Weighted` database from `Points`, a `Sample` or `Weighted` points, whose number is public.
 
-    The error of a release is its largest error over the queries. Where the outputs can be listed there is a law of it.
+    The error of a release is its largest error over the queries. Where the outputs can be listed, there is a law of the error.
 
     Attributes:
       queries: the class.
@@ -47,12 +47,12 @@ class DenseSanitizer(Algorithm):
 
     @property
     def bits(self) -> int:
-        """Of the domain."""
+        """Bits of the domain."""
         return self.queries.bits
 
     @property
     def points(self) -> int:
-        """How many the domain has."""
+        """How many points the domain has."""
         return self.queries.size
 
     @property
@@ -93,7 +93,7 @@ class DenseSanitizer(Algorithm):
         return Counted(counts=table(data, self.queries.size), n=n)
 
     def database(self, weights: Any) -> Weighted:
-        """The points that weigh something."""
+        """The database of the points that have positive weight."""
         x = wide.from_uint32(jnp.arange(self.queries.size, dtype=jnp.uint32), wide.limbs_for(self.bits))
         return Weighted.kept(x, weights, weights > 0)
 
@@ -108,7 +108,7 @@ class DenseSanitizer(Algorithm):
         raise NotImplementedError
 
     def check_event(self, event: Any) -> Any:
-        """A flag an output, of those that are listed."""
+        """One flag for each listed output."""
         return flags(event, self.listed(), "outputs")
 
     def event(self, view: Counted, event: Any) -> Bool[Array, "outputs"]:

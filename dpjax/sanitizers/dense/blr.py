@@ -6,9 +6,10 @@ Among all multisets S' of R rows one is chosen with the score -n max_c |Q_c(S) -
 choice is (epsilon, 0)-private (BNS Proposition 2.26 (i)).
 
 **Accuracy.** Some database of R rows is within r = `queries.rounding(R)` of S, so by Proposition 2.26 (ii) the released one is within alpha
-but with probability M exp(-epsilon (alpha - r) n / 2), M the number of databases: beta at n = `bounds.exponential_mechanism(ln M, alpha -
-r, beta, epsilon)`. The theorem is about any domain and class: there R is `bounds.approximating_rows` of the VC dimension and M at most
-|X|^R, which is `bounds.blr`. On a domain that is so small that databases can be listed, rounding does better than the VC dimension.
+except with probability M exp(-epsilon (alpha - r) n / 2), where M is the number of databases: this is beta at
+n = `bounds.exponential_mechanism(ln M, alpha - r, beta, epsilon)`. The theorem holds for any domain and class: there R is
+`bounds.approximating_rows` of the VC dimension and M is at most |X|^R, which gives `bounds.blr`. On a domain so small that databases can be
+listed, rounding does better than the VC dimension.
 
 The plain twin is `dpjax.verify.plain.dense.blr_law`.
 
@@ -45,7 +46,7 @@ MOST_NUMBERS = 2**21  # counts that the list of all databases holds
 
 @frozen
 class Blr(DenseSanitizer):
-    """The exponential mechanism over all databases of `rows` rows; see the module, and `blr`, which makes it."""
+    """The exponential mechanism over all databases of `rows` rows; see the module, and build it by `blr`."""
 
     queries: Queries
     epsilon: Float[Array, ""]
@@ -59,9 +60,10 @@ class Blr(DenseSanitizer):
         return super().most() // self.rows
 
     def _excess(self, view: Counted) -> Int[Array, "databases"]:
-        """n R times the largest error of every database: whole numbers, so that equal errors stay equal.
+        """n R times the largest error of every database: integers, so that equal errors stay equal.
 
-        The answers of databases do not depend on the data: a row for each answer, along which they are compared with that of the data.
+        The answers of databases do not depend on the data: there is one row for each answer, along which they are compared with that of the
+        data.
         """
         listed = self.queries.answers(jnp.asarray(databases(self.bits, self.rows).T))
 
@@ -103,7 +105,7 @@ class Blr(DenseSanitizer):
         return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Rows of the data for a largest error of alpha; see the module.
+        """The rows of data needed for a largest error of alpha; see the module.
 
         Raises:
           ValueError: alpha or beta outside (0, 1), or an alpha for which `rows` are too few.
@@ -116,20 +118,20 @@ class Blr(DenseSanitizer):
 
 @functools.cache
 def databases(bits: int, rows: int) -> Int[np.ndarray, "databases points"]:
-    """All multisets of so many rows over X_bits, as counts, in lexicographic order.
+    """All multisets of `rows` rows over X_bits, as counts, in lexicographic order.
 
     >>> databases(1, 2).tolist()
     [[0, 2], [1, 1], [2, 0]]
     """
     size = 1 << bits
-    # Multisets are what lies between size - 1 bars among rows + size - 1 places.
+    # Counts are the gaps between size - 1 bars among rows + size - 1 places.
     bars = np.array(list(itertools.combinations(range(rows + size - 1), size - 1)), np.int32)
     edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, rows + size - 1)))
     return np.diff(edges, axis=1) - 1
 
 
 def listed(points: int, rows: int) -> int | None:
-    """How many databases of so many rows over so many points there are; None if they are too many to be listed."""
+    """The number of databases of `rows` rows over `points` points; None if there are too many to be listed."""
     if rows > MOST_DATABASES:
         return None
     found = math.comb(rows + points - 1, rows)
@@ -143,7 +145,7 @@ def blr(*, queries: Queries, rows: int, epsilon: Any) -> Blr:
 
     Args:
       queries: `thresholds(bits=...)`, `intervals`, `points`, `pairs` or `listed` of `dpjax.sanitizers.dense`.
-      rows: R, of the released database.
+      rows: R, the number of rows of the released database.
       epsilon: > 0, finite.
 
     Raises:

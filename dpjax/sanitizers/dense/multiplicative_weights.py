@@ -6,21 +6,21 @@
       p_(t+1)(x) proportional to p_t(x) exp(h v_t(x))
     release (p_1 + ... + p_T) / T
 
-**Which form.** Hardt and Rothblum answer queries as they come. Here all are known, so the exponential mechanism looks for a bad one, as
-in MWEM (Hardt, Ligett and McSherry 2012). MWEM also measures, with Laplace noise, how bad it is, and takes a step of that size. Nothing
-of that is needed for the theorem: the sign says which way to go, and a fixed step goes there, so the whole budget is spent on choices.
-And then what is released is made of T choices among finitely many queries: on tiny domains its law is exact.
+**Which form.** Hardt and Rothblum answer queries as they arrive. Here all are known, so the exponential mechanism searches for a bad one,
+as in MWEM (Hardt, Ligett and McSherry 2012). MWEM also measures, with Laplace noise, how bad it is, and takes a step of that size. The
+theorem needs none of that: the sign gives the direction, a step of fixed size follows it, and the whole budget is spent on choices. So the
+release is a function of T choices among finitely many queries: on tiny domains its law is exact.
 
 **Privacy.** <v, S> n is a count, up to its sign: the score has sensitivity 1 under REPLACE_ONE, n is public, and T choices that are
-(e, 0)-private compose (`accounting.calibrate` finds e: epsilon/T, or about epsilon / sqrt(2 T ln(1/delta)) by optimal composition). What
-floats lose is no exception: <v, S> n is counted in whole numbers, n <v, p_t>, the same for neighbours, is rounded to a multiple of a power
-of two that suits n, and all their differences are exact.
+(e, 0)-private compose (`accounting.calibrate` finds e: epsilon/T, or about epsilon / sqrt(2 T ln(1/delta)) by optimal composition).
+Floating point is no exception: <v, S> n is counted in integers; n <v, p_t>, which is the same for neighbours, is rounded to a multiple of a
+power of two that suits n; and all their differences are exact.
 
-**Accuracy.** By Hoeffding's lemma KL(S, p_t) falls by h <v_t, S - p_t> - h^2/8 at least. It starts at ln N at most and stays >= 0, so the
-mean of <v_t, S - p_t> is at most ln N/(h T) + h/8 = sqrt(ln N/(2T)). But for beta, every choice is within z = (2/(e n)) ln(K T/beta) of the
-best one, K the number of signed queries (BNS Proposition 2.26 (ii)), which has the largest error of p_t. The error of a mean is at most
-the mean error: sqrt(ln N/(2T)) + z in all, which is `bounds.private_multiplicative_weights`. With T = 2 ln N/alpha^2 that is n = (8/alpha^2
-epsilon) sqrt(ln N ln(1/delta)) ln(K T/beta) or so, Theorem 25 with its constant.
+**Accuracy.** By Hoeffding's lemma KL(S, p_t) falls by at least h <v_t, S - p_t> - h^2/8. It starts at ln N at most and stays >= 0, so the
+mean of <v_t, S - p_t> is at most ln N/(h T) + h/8 = sqrt(ln N/(2T)). Except with probability beta, every choice is within z = (2/(e n))
+ln(K T/beta) of the best one, which has the largest error of p_t; K is the number of signed queries (BNS Proposition 2.26 (ii)). The error
+of a mean is at most the mean error: sqrt(ln N/(2T)) + z in all, which is `bounds.private_multiplicative_weights`. With T = 2 ln N/alpha^2
+that is n = (8/alpha^2 epsilon) sqrt(ln N ln(1/delta)) ln(K T/beta) or so, Theorem 25 with its constant.
 
 The plain twin is `dpjax.verify.plain.dense.multiplicative_weights_law`.
 
@@ -61,15 +61,15 @@ MOST_NUMBERS = 2**21  # weights that the list of all outputs holds
 
 @frozen
 class MultiplicativeWeights(DenseSanitizer):
-    """Private multiplicative weights; see the module, and `multiplicative_weights`, which makes it.
+    """Private multiplicative weights; see the module, and build it by `multiplicative_weights`.
 
-    An output in the list is a sequence of choices, of which the released database is a function.
+    A listed output is a sequence of choices, of which the released database is a function.
 
     Attributes:
       epsilon, delta: the total budget.
-      round_epsilon: e, of one choice.
+      round_epsilon: e, the epsilon of one choice.
       rounds: T (static).
-      accountant: of the T choices (static).
+      accountant: how the T choices are composed (static).
     """
 
     queries: Queries
@@ -80,14 +80,14 @@ class MultiplicativeWeights(DenseSanitizer):
     accountant: str = static()
 
     def step(self) -> float:
-        """h."""
+        """h, the step size."""
         return math.sqrt(8.0 * math.log(self.queries.size) / self.rounds)
 
     def most(self) -> int:
         return min(super().most(), arguments.most_counted() // 2 - 1)
 
     def _answers(self, view: Counted, p: Float[Array, "points"]) -> Float[Array, "answers"]:
-        """Of n (S - p), multiples of a power of two up to 1 of which a float holds those up to 2 n: their differences are exact."""
+        """The answers for n (S - p), as multiples of a power of two <= 1 that floats hold up to 2 n: their differences are exact."""
         digits = arguments.most_counted().bit_length() - 1
         unit = jnp.asarray(2.0 ** (np.arange(1, digits + 1) - digits))[bits.bit_length(view.n)]
         expected = view.n.astype(float) * self.queries.answers(p)
@@ -133,7 +133,7 @@ class MultiplicativeWeights(DenseSanitizer):
         return jax.vmap(self.queries.largest)(view.shares()[None] - self._released())
 
     def output(self, index: Int[Array, ""]) -> Weighted:
-        """The database that this sequence of choices makes."""
+        """The database that this sequence of choices gives."""
         return self.database(self._released()[index])
 
     def _laws(self) -> list[Float[Array, "sequences points"]]:
@@ -159,7 +159,7 @@ class MultiplicativeWeights(DenseSanitizer):
         return basic(choices) if self.accountant == "basic" else optimal(choices, delta=float(self.delta))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Rows of the data for a largest error of alpha; see the module.
+        """The rows of data needed for a largest error of alpha; see the module.
 
         Raises:
           ValueError: alpha or beta outside (0, 1), or an alpha for which `rounds` are too few.

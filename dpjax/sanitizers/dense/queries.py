@@ -1,11 +1,11 @@
 """Classes of counting queries on a small domain, N = 2^bits points: their largest error, and a private choice of a bad one.
 
 A difference of two databases is a vector d over the points, and the error of the query c is |<c, d>|. A *signed* query v = c or -c has
-max over v of <v, d> = the largest error. Every class chooses one with probability proportional to exp(rate <v, d>): of the (N + 1)^2
-signed intervals v = 1[x < j] - 1[x < i] in O(N) steps, as j and i are then independent, and of pairs one point after the other.
+max over v of <v, d> = the largest error. Every class chooses one with probability proportional to exp(rate <v, d>): among the (N + 1)^2
+signed intervals v = 1[x < j] - 1[x < i] in O(N) steps, as j and i are then independent, and among pairs one point after the other.
 
-It chooses by the `answers` for d. Weights are made of differences of two of them: if all answers are multiples of a power of two and below
-2^24 of these, such differences are exact, and it is the best queries whose weights lose no digits.
+The choice uses the `answers` for d. Weights come from differences of two of them: if all answers are multiples of a power of two, below
+2^24 times that power, such differences are exact, and it is the best queries whose weights lose no digits.
 """
 
 import math
@@ -24,7 +24,7 @@ LARGEST_DOMAIN = 16  # bits of a domain that is held as a vector
 
 
 class Queries:
-    """What all classes share.
+    """Base of all classes of queries.
 
     Attributes:
       bits: d, the domain is {0, ..., 2^d - 1}.
@@ -42,7 +42,7 @@ class Queries:
         raise NotImplementedError
 
     def signed(self) -> Any:
-        """What `choose` chooses among, as rows: for the law on tiny domains."""
+        """The queries that `choose` chooses among, as rows: for the law on tiny domains."""
         concepts = self.concepts().astype(np.int32)
         return np.concatenate([concepts, -concepts])
 
@@ -51,13 +51,13 @@ class Queries:
         raise NotImplementedError
 
     def answers(self, difference: Real[Array, "points *many"]) -> Real[Array, "answers *many"]:
-        """What errors are made of: <c, d> of some concepts c, linear in d."""
+        """The numbers that errors are computed from: <c, d> of some concepts c, linear in d."""
         return difference
 
     def extent(self, answers: Real[Array, "answers *many"]) -> Real[Array, "*many"]:
         """The largest |<c, d>| over the class, from the `answers` for d.
 
-        Not as the largest of absolute values: NVIDIA's assembler for Hopper cards takes max(|a|, |b|) of two int32 for another number.
+        It is not computed from absolute values: NVIDIA's assembler for Hopper cards gets max(|a|, |b|) of two int32 wrong.
         """
         return jnp.maximum(staging.greatest(answers), -staging.least(answers))
 
@@ -76,8 +76,8 @@ class Queries:
     def rounding(self, rows: int) -> float:
         """For every law on the domain there is a database of `rows` rows within this of it.
 
-        Round R times its masses down, and those with the largest remainders up. If k of the N remainders, whose sum is k, go up, all
-        that went up is at most k (1 - k/N) <= N/4: no query is off by more than N/(4R).
+        Round R times its masses down, and those with the largest remainders up. If k of the N remainders, whose sum is k, go up, they go up
+        by at most k (1 - k/N) <= N/4 in all: no query is off by more than N/(4R).
         """
         return self.size / (4.0 * rows)
 
@@ -126,7 +126,7 @@ class Intervals(Queries):
         return (self.size + 1) ** 2
 
     def answers(self, difference: Real[Array, "points *many"]) -> Real[Array, "answers *many"]:
-        """Of thresholds; the error of an interval is the difference of two."""
+        """The answers of thresholds; the error of an interval is the difference of two of them."""
         return _sums_below(difference)
 
     def extent(self, answers: Real[Array, "answers *many"]) -> Real[Array, "*many"]:
@@ -192,7 +192,7 @@ class Pairs(Queries):
         return super().scores(members[first] + members[second])
 
     def choose(self, key: Array, answers: Float[Array, "answers"], rate: Any) -> Int[Array, "points"]:
-        """The first of two different members of (nothing, 0, ..., N - 1) by what it weighs with all the others, then the second."""
+        """Draws the first of two members of (nothing, 0, ..., N - 1) by its weight with all the others, then the second."""
         key_first, key_second = jax.random.split(key)
         members = jnp.append(jnp.zeros(1, answers.dtype), answers)
         both = jnp.stack([members, -members])
@@ -206,7 +206,7 @@ class Pairs(Queries):
         return (1 - 2 * sign) * ((place == first) | (place == second))[1:].astype(jnp.int32)
 
     def rounding(self, rows: int) -> float:
-        """2 (1 - 2/N)/R: two remainders that go up add up to 4/N at least."""
+        """2 (1 - 2/N)/R: two remainders that go up add up to at least 4/N."""
         two = 2.0 * (1.0 - 2.0 / self.size) if self.size > 2 else math.inf
         return min(super().rounding(rows), two / rows)
 
@@ -216,7 +216,7 @@ class Listed(Queries):
     """The rows of a matrix.
 
     Attributes:
-      matrix: c(x), a concept a row.
+      matrix: c(x), one concept in each row.
     """
 
     matrix: Bool[Array, "queries points"]
@@ -253,8 +253,8 @@ def _below_best(scores: Float[Array, "*s"], rate: Any) -> Float[Array, "*s"]:
 
 
 def _with_others(scores: Float[Array, "members"], rate: Any) -> Float[Array, "members"]:
-    """ln of what each member weighs with all the others, the best two weighing 1 together: of two members the better is taken relative to
-    the best one, the other relative to the second."""
+    """ln of the weight of each member with all the others, where the best two together weigh 1: of two members the better is taken relative
+    to the best one, the other relative to the second."""
     first, second = jax.lax.top_k(scores, 2)[0]
     is_top = jnp.arange(scores.shape[0], dtype=jnp.int32) == jnp.argmax(scores)
     near, far = rate * (scores - first), rate * (scores - second)
@@ -282,7 +282,7 @@ def thresholds(*, bits: int) -> Thresholds:
     """The thresholds x < j over X_bits.
 
     Raises:
-      TypeError, ValueError: bits is no int from 1 to 16.
+      TypeError, ValueError: bits is not an int from 1 to 16.
     """
     return Thresholds(bits=_bits(bits))
 
@@ -291,7 +291,7 @@ def intervals(*, bits: int) -> Intervals:
     """The symmetric differences of thresholds, i <= x < j.
 
     Raises:
-      TypeError, ValueError: bits is no int from 1 to 16.
+      TypeError, ValueError: bits is not an int from 1 to 16.
     """
     return Intervals(bits=_bits(bits))
 
@@ -300,7 +300,7 @@ def points(*, bits: int) -> Points:
     """The points x = j of X_bits.
 
     Raises:
-      TypeError, ValueError: bits is no int from 1 to 16.
+      TypeError, ValueError: bits is not an int from 1 to 16.
     """
     return Points(bits=_bits(bits))
 
@@ -309,7 +309,7 @@ def pairs(*, bits: int) -> Pairs:
     """The symmetric differences of points, and of a point and the all-zero concept: sets of one or two points.
 
     Raises:
-      TypeError, ValueError: bits is no int from 1 to 16.
+      TypeError, ValueError: bits is not an int from 1 to 16.
     """
     return Pairs(bits=_bits(bits))
 
@@ -318,7 +318,7 @@ def listed(matrix: Any) -> Listed:
     """Any class, as a matrix with a row for each concept and a column for each of 2^bits points.
 
     Raises:
-      TypeError: no booleans. ValueError: no rows, or a number of columns that is no power of two from 2 to 2^16.
+      TypeError: not booleans. ValueError: no rows, or a number of columns that is not a power of two from 2 to 2^16.
 
     >>> listed([[True, False, False, True], [False, True, True, True]]).bits
     2

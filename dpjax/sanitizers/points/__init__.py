@@ -18,14 +18,14 @@
     >>> [round(float(a), 1) for a in released.answer(wide.from_ints([7, 2**50, 1], 64))]
     [0.7, 0.3, 0.0]
 
-What is released has two faces: `Frequencies` answer every point, and are improper; `Frequencies.database` makes a `dpjax.Weighted` multiset
-of few rows of them (`rows`, MULTI Proposition 30). Data are `Points`, a `Sample`, or a `Weighted` multiset of counts.
+A release has two forms: `Frequencies` answer every point, and are improper; `Frequencies.database` turns them into a `dpjax.Weighted`
+multiset of few rows (`rows`, MULTI Proposition 30). Data are `Points`, a `Sample`, or a `Weighted` multiset of counts.
 
     >>> database = released.database(bits=64, error=0.3, answers=0.1)  # 10 rows, a few of them at points that nobody named
     >>> int(database.total), bool(database.point_error(Weighted.of(data)) < 0.3)
     (10, True)
 
-The n given to a factory must be that of the data. Below the n that privacy needs a factory raises ValueError, unless
+The n given to a factory must be that of the data. Below the n that privacy needs, a factory raises ValueError, unless
 `allow_unproved=True`: then `guarantee()` is `Guarantee.none`.
 """
 

@@ -1,4 +1,4 @@
-"""What sanitizers of points release."""
+"""Frequencies of points, and base of the sanitizers that release them."""
 
 import dataclasses
 from typing import Any
@@ -23,7 +23,7 @@ class Frequencies:
     """Estimated frequencies of points; those not named have frequency 0.
 
     Attributes:
-      points: increasing, the named ones first (the others are all ones and say nothing).
+      points: increasing, the named ones first (the others are all ones and mean nothing).
       answers: estimated share of the dataset, 0 for slots that are not used.
       where: which slots are used.
     """
@@ -42,7 +42,7 @@ class Frequencies:
         return jnp.where(wide.equal(mine[at], x) & self.where[at], self.answers[at], 0.0)
 
     def support(self) -> tuple[UInt32[Array, "slots limbs"], Bool[Array, "slots"]]:
-        """(points, where): what `multi.generic` asks of a sanitized database."""
+        """(points, where), as `multi.generic` requires of a sanitized database."""
         return self.points, self.where
 
     def database(self, *, bits: int, error: float, answers: float) -> Weighted:
@@ -60,7 +60,7 @@ class Frequencies:
     def kept(
         cls, points: UInt32[Array, "slots limbs"], answers: Float[Array, "slots"], keep: Bool[Array, "slots"]
     ) -> "Frequencies":
-        """The kept ones of increasing points, moved to the front: nothing of the others is left."""
+        """The points to keep, out of increasing ones, moved to the front: nothing of the others is left."""
         slots = keep.shape[0]
         place = jnp.where(keep, jnp.cumsum(keep, dtype=jnp.int32) - 1, slots)
         return cls(
@@ -70,7 +70,7 @@ class Frequencies:
         )
 
     def cut(self) -> "Frequencies":
-        """The same in as many slots as the number of named points asks for."""
+        """The same in as many slots as the number of named points requires."""
         slots = bucket(max(int(jnp.sum(self.where)), 1))
         more = max(slots - self.where.shape[0], 0)
         return Frequencies(
@@ -83,13 +83,13 @@ class Frequencies:
 class PointSanitizer(OfCounts):
     """A release of `Frequencies`.
 
-    A run looks at how often each distinct point occurs. Answers are real numbers: there is no list of outputs, hence no `pmf`.
+    A run uses how often each distinct point occurs. Answers are real numbers: there is no list of outputs, hence no `pmf`.
     """
 
     def __call__(self, key: Array, data: Any) -> Outcome:
-        """One run; see `Algorithm`. In a program that you compile, a release has a slot for each row of the data: let that be public."""
+        """One run; see `Algorithm`. In a compiled program, a release has a slot for each row of the data: let that number be public."""
         outcome = super().__call__(key, data)
         if any(map(arguments.is_traced, jax.tree.leaves(outcome))):
             return outcome
-        # How many different points a `Weighted` multiset has is private, and showed in the shapes of what is released.
+        # The number of distinct points of a `Weighted` multiset is private, and would show in the shapes of the release.
         return dataclasses.replace(outcome, hypothesis=outcome.hypothesis.cut())

@@ -31,7 +31,7 @@ class StabilityHistogram(NoisyCounts):
         return self.low + self._margin()
 
     def short(self, counts: Int[Array, "m"]) -> Float[Array, "m"]:
-        # Beside a low of millions the margin would be rounded, on which delta depends.
+        # Next to a `low` of millions the margin, on which delta depends, would be rounded.
         return jnp.asarray(self._margin(), float) - beyond(counts, self.low)
 
     def _margin(self) -> Any:

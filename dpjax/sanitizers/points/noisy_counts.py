@@ -15,7 +15,7 @@ truth they are (epsilon, p):
   P[A = 0] B <= exp(epsilon/2) B'. The other way, with u = P_S[B in R]: min(1, exp(epsilon/2) u) - exp(epsilon) (1 - p) u is largest at
   u = exp(-epsilon/2), where it is 1 - exp(epsilon/2) (1 - p) <= p.
 
-Thresholds are set by the n given to the factory: no count of the actual dataset enters, so the guarantee does not rest on it.
+Thresholds depend on the n given to the factory, and on no count of the actual dataset: the guarantee does not rest on such a count.
 
 The plain twin of what is released is `dpjax.verify.plain.point_learner.noisy_count_chance`.
 """
@@ -37,7 +37,7 @@ from dpjax.sanitizers.points.base import Frequencies, PointSanitizer
 
 
 class NoisyCounts(PointSanitizer):
-    """Algorithm 2: counts up to `low` are never released, noisy counts up to `high` neither.
+    """Algorithm 2: neither counts up to `low` nor noisy counts up to `high` are ever released.
 
     `log_released` and `log_density` are its exact law: given the counts, the points' answers are independent, each an atom at 0 and,
     above high / n, a Laplace density.
@@ -50,7 +50,7 @@ class NoisyCounts(PointSanitizer):
 
     @property
     def most_points(self) -> int:
-        """How many points may be named: those of counts above `low` among n examples, if the domain has so many."""
+        """How many points may be named: as many as can have counts above `low` among n examples, if the domain has so many."""
         named = int(arguments.known("n", self.n)) // (math.floor(arguments.known("low", self.low)) + 1)
         return min(named, 2 ** arguments.known_integer("bits", self.bits))
 
@@ -65,7 +65,7 @@ class NoisyCounts(PointSanitizer):
         return counts.astype(float) + noise, self._eligible(counts) & (noise > self.short(counts))
 
     def short(self, counts: Int[Array, "m"]) -> Float[Array, "m"]:
-        """By how much counts fall short of `high`: whole parts are subtracted before anything is rounded."""
+        """By how much counts fall short of `high`: integer parts are subtracted before anything is rounded."""
         return -beyond(counts, self.high)
 
     def log_released(self, counts: Int[Array, "m"], above: Any = 0.0) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
@@ -80,7 +80,7 @@ class NoisyCounts(PointSanitizer):
         n = jnp.asarray(self.n, float)
         values = answers * n
         density = laplace.log_pdf(values, counts.astype(float), epsilon=self.epsilon, sensitivity=2.0) + jnp.log(n)
-        # Of a count of millions with noise that is just enough the sum is rounded, and its share of n: it may be `high`, or less.
+        # For a count of millions with noise that is just enough, the sum and its share of n are rounded: it may be `high`, or less.
         rounded = jnp.where(values > 2**12, 2 * jnp.finfo(values.dtype).eps * values, 0.0)
         enough = values - counts.astype(float) > self.short(counts) - rounded
         return jnp.where(self._eligible(counts) & enough, density, -jnp.inf)
@@ -102,7 +102,7 @@ class NoisyCounts(PointSanitizer):
         return sound(self) & (jnp.asarray(self.delta, float) > 0) & (jnp.asarray(self.n, float) >= 1)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """An n for which, with these thresholds, every answer is within alpha but for beta; see `bounds.point_histogram`."""
+        """An n for which, with these thresholds, every answer is within alpha with probability 1 - beta; see `bounds.point_histogram`."""
         return bounds.point_histogram(float(self.epsilon), float(self.high), alpha, beta)
 
     def _eligible(self, counts: Int[Array, "m"]) -> Bool[Array, "m"]:

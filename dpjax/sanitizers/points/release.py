@@ -14,7 +14,7 @@ from dpjax.sanitizers.points.noisy_counts import NoisyCounts
 
 @frozen
 class PointRelease(NoisyCounts):
-    """Algorithm 2: counts <= alpha n / 4 are never released, noisy ones <= alpha n / 2 neither; see `noisy_counts`."""
+    """Algorithm 2: neither counts <= alpha n / 4 nor noisy ones <= alpha n / 2 are ever released; see `noisy_counts`."""
 
     bits: Int[Array, ""]
     n: Float[Array, ""]
@@ -39,7 +39,7 @@ class PointRelease(NoisyCounts):
 
 
 def release(*, bits: int, n: Any, epsilon: Any, delta: Any, alpha: Any, allow_unproved: bool = False) -> PointRelease:
-    """MULTI Algorithm 2 as printed: counts <= alpha n / 4 are never released, noisy ones <= alpha n / 2 neither.
+    """MULTI Algorithm 2 as printed: neither counts <= alpha n / 4 nor noisy ones <= alpha n / 2 are ever released.
 
     Formal guarantees: (epsilon, delta) under REPLACE_ONE. Not promised: floating-point side channels; a cryptographic generator.
 

@@ -4,12 +4,12 @@ Given answers a_x within `answers` of the shares of a database D of any size, fi
 
 1. The law nearest to the answers, p_x = max(0, a_x + t), with the t for which it adds up to 1. If the answers add up to more than 1, t
    is negative; D is a law within `answers`, so that max(0, a_x - answers) adds up to 1 at most, and t >= -answers. If they add up to less,
-   t is positive, and points that no answer names take a share: as many as there are, or 1/answers of them, so that t <= answers either way.
+   t is positive, and points that no answer names take a share: all that there are, or 1/answers of them, so that t <= answers either way.
    Hence p is within `answers` of the answers, and within twice that of D: the step from improper to proper of Remark 2.18.
 2. Shares are rounded to multiples of 1/R that add up to 1, those with the largest remainders upwards: less than 1/R is lost.
 
-So R = ceil(1/(error - 2 answers)) rows do (`bounds.point_rows`), whatever the domain is; what the proof of Proposition 30 says of answers
-that are within alpha, that O(1/alpha) rows are within alpha of them, is false in general (see there).
+So R = ceil(1/(error - 2 answers)) rows suffice (`bounds.point_rows`), whatever the domain is. For answers that are within alpha, the claim
+in the proof of Proposition 30 that O(1/alpha) rows are within alpha of them is false in general (see there).
 """
 
 import math
@@ -41,16 +41,16 @@ def rows(
     """A multiset of `bounds.point_rows(error, answers)` rows whose shares are within `error` of the data's; see the module.
 
     Args:
-      points: increasing, those that count first.
+      points: increasing; those that count come first.
       shares: their answers.
-      where: which of them count; all other points of the domain are answered 0.
+      where: which of them count; all other points of the domain have the answer 0.
       bits: d, at most 4096.
-      error: of the multiset, in (0, 1).
+      error: the error of the multiset, in (0, 1).
       answers: how far the answers are off, in (0, error/2).
 
     Raises:
       TypeError, ValueError: a number out of range, more than 2^24 rows (shares are float32), arrays that do not fit, a known point that
-      counts and is none of the domain.
+        counts but is outside the domain.
 
     >>> named, there = wide.from_ints([5, 9], 8), jnp.array([True, True])
     >>> rows(named, jnp.array([0.35, 0.45]), there, bits=8, error=0.3, answers=0.1)
@@ -77,7 +77,7 @@ def rows(
 
 
 def _candidates(points: Any, shares: Any, where: Any, bits: int, fillers: int) -> tuple[Array, Array, Array]:
-    """(points in order, their answers, which exist): those that are named, and at least so many of the others, if there are."""
+    """(points in order, their answers, which exist): the named ones, and at least `fillers` others, if there are so many."""
     slots, limbs = points.shape
     few = jnp.arange(min(slots + fillers, 1 << min(bits, 30)), dtype=jnp.uint32)
     numbers = wide.from_uint32(few, limbs)

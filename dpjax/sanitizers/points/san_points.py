@@ -1,15 +1,15 @@
 """SanPoints (BNS Figure 9): heavy points are chosen one by one, and their counts released with noise.
 
-R = ceil(2/alpha) rounds; each chooses a point of those left by the Choosing Mechanism at (e, d) and alpha/2, and releases its count +
-Lap(1/e).
+There are R = ceil(2/alpha) rounds. Each uses the Choosing Mechanism at (e, d) and alpha/2 to choose one of the points that are left, and
+releases its count + Lap(1/e).
 
-**Privacy.** The paper pays for 2R mechanisms, R choices and R counts: e = epsilon / sqrt(16 R ln(5/delta)). R + 2 will do. Fix two
-neighbours, in which an example x is replaced by x'. No choice looks at a noisy count, so the run is the R choices, each (e, d)-private
-given those before it, and then the noisy counts of what was chosen. Points are chosen once only, and of their counts no more than two
-differ, those of x and x', each by 1; the others have one law in both. So what is released is a post-processing of R + 2 mechanisms,
-composed adaptively: the choices, and for x and for x' "its noisy count if it was chosen", e-private. Advanced composition (BNS
-Theorem 2.5, whose proof takes the two datasets as fixed) of R + 2 mechanisms with slack delta/5 is `bounds.san_points_budget`:
-e = epsilon / sqrt(8 (R + 2) ln(5/delta)) and d = 2 delta/(5R).
+**Privacy.** The paper pays for 2R mechanisms, R choices and R counts: e = epsilon / sqrt(16 R ln(5/delta)). R + 2 suffice. Fix two
+neighbours, in which an example x is replaced by x'. No choice uses a noisy count, so the run is the R choices, each (e, d)-private given
+those before it, and then the noisy counts of the chosen points. No point is chosen twice, and at most two of their counts differ, those of
+x and x', each by 1; the others have the same law in both. So the release is a post-processing of R + 2 mechanisms, composed adaptively: the
+choices, and for x and for x' "its noisy count if it was chosen", e-private. Advanced composition (BNS Theorem 2.5, whose proof takes the
+two datasets as fixed) of R + 2 mechanisms with slack delta/5 is `bounds.san_points_budget`: e = epsilon / sqrt(8 (R + 2) ln(5/delta)) and
+d = 2 delta/(5R).
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ from dpjax.sanitizers import base
 from dpjax.sanitizers.points.base import Frequencies, PointSanitizer
 
 MOST_POINTS = 12  # in the list of all sets
-ROUNDED = 1 + 2.0**-20  # by which an epsilon that the host has allowed may be above the limit in float32
+ROUNDED = 1 + 2.0**-20  # the factor by which an epsilon that the host has allowed may be above the limit in float32
 
 
 @frozen
@@ -51,11 +51,11 @@ class SanPoints(PointSanitizer):
 
     @property
     def most_points(self) -> int:
-        """How many points may be named: one a round."""
+        """How many points may be named: one in each round."""
         return self.rounds
 
     def round_epsilon(self) -> Float[Array, ""]:
-        """e, of one choice and of one count."""
+        """e, the epsilon of one choice and of one count."""
         epsilon, delta = jnp.asarray(self.epsilon, float), jnp.asarray(self.delta, float)
         return bounds.san_points_budget(epsilon, delta, self.rounds, sqrt=jnp.sqrt, log=jnp.log)[0]
 
@@ -80,7 +80,7 @@ class SanPoints(PointSanitizer):
         """(P[every answer is within `error` of the truth], P[not]), a sum over sets of points; NaN for more than 12 distinct points."""
         counts = found.counts[:MOST_POINTS]
         slack = event.limit(self.n)
-        inside = jnp.where(slack > 0, slack, 1.0)  # where there is none, no derivative of ln 0 is asked
+        inside = jnp.where(slack > 0, slack, 1.0)  # where there is none, no derivative of ln 0 is taken
         # ln P[noise within the slack].
         near = jnp.where(slack > 0, jnp.log(-jnp.expm1(-inside * self.round_epsilon())), -jnp.inf)
         named = jnp.where(_sets(counts.shape[0]), near, jnp.where(counts.astype(float) > slack, -jnp.inf, 0.0)[None])
@@ -143,7 +143,7 @@ class SanPoints(PointSanitizer):
 
 
 def _sets(points: int) -> np.ndarray:
-    """All sets of so many points, one a row; point i is in number s if bit i of s is 1."""
+    """All sets of `points` points, one in each row; point i is in number s if bit i of s is 1."""
     return (np.arange(1 << points)[:, None] >> np.arange(points)) % 2 == 1
 
 

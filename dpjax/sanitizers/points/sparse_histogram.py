@@ -1,21 +1,21 @@
 """A histogram of all 2^d points under pure privacy, at the cost of those that occur (Cormode, Procopiuc, Srivastava, Tran 2012).
 
-Every count of the domain gets two-sided geometric noise of ratio r = exp(-epsilon/2). Noisy counts of a threshold t >= 1 and more are
-released, less a shift s < t; all other answers are 0. Replacing a point lowers one count by 1 and raises another: the counts have L1
-sensitivity 2 under REPLACE_ONE, all noisy ones together are epsilon-private, and what is released is a function of them, for every t and s.
+Every count of the domain gets two-sided geometric noise of ratio r = exp(-epsilon/2). Noisy counts of at least a threshold t >= 1 are
+released, minus a shift s < t; all other answers are 0. Replacing a point lowers one count by 1 and raises another: the counts have L1
+sensitivity 2 under REPLACE_ONE, all noisy counts together are epsilon-private, and the release is a function of them, for every t and s.
 
-**Strangers**, points that do not occur, pass independently of each other, each with probability p = P[noise >= t] = r^t / (1 + r). What
-then exceeds t is one-sided geometric. On 2^64 points they are drawn without going through them. Let points arrive by a Poisson process, at
-the rate -ln(1 - p) for each of the 2^d: a point is hit at least once with probability p, independently of the others. So
-Poisson(-2^d ln(1 - p)) arrivals are placed uniformly; repeated ones count once, and those at points that occur are struck out: these have
-noise of their own. There is room for so many arrivals that more come with probability 2^-64 at most, which is as fine as probabilities are
-sampled.
+**Strangers**, points that do not occur, pass independently of each other, each with probability p = P[noise >= t] = r^t / (1 + r). Their
+excess over t is then one-sided geometric. On 2^64 points strangers are drawn without a pass over all points. Let points arrive by a Poisson
+process, at the rate -ln(1 - p) for each of the 2^d: a point is hit at least once with probability p, independently of the others. So
+Poisson(-2^d ln(1 - p)) arrivals are placed uniformly; repeated ones count once, and those at points that occur are discarded, as these
+points have noise of their own. There is room for so many arrivals that more come with probability at most 2^-64, which is as fine as
+probabilities are sampled.
 
 **Threshold and shift.** If t is such that one point that does not occur is expected to pass, about (2/(alpha epsilon)) (d ln 2 +
 ln(1/(alpha beta))) examples suffice: what is missed has a count of t, or less by as much as noise takes from few points; and t is about
-what noise gives one of 2^d. At a lower t, where many pass, and with s = t - 1 (soft thresholding) little more than half of that suffices:
-the noise of the 2^d only adds, and the shift takes half of it away, and as much from points that occur. But no more than MOST_ARRIVALS
-strangers are drawn, so about (2/(alpha epsilon)) ln(MOST_ARRIVALS) is all that can be saved. `bounds.sparse_histogram` is for the worst
+what noise gives one of 2^d. At a lower t, where many pass, and with s = t - 1 (soft thresholding), little more than half of that suffices:
+the noise of the 2^d points only adds, and the shift takes half of it away, and as much from points that occur. But at most MOST_ARRIVALS
+strangers are drawn, so no more than about (2/(alpha epsilon)) ln(MOST_ARRIVALS) can be saved. `bounds.sparse_histogram` is for the worst
 data.
 
 Pure sanitizers of points need an n of the order of d (Beimel, Brenner, Kasiviswanathan, Nissim 2014, quoted in BNS Section 4.2).
@@ -53,7 +53,7 @@ _RARE = 64 * math.log(2.0)  # -ln P[arrivals without room], at least
 
 @frozen
 class SparseHistogram(PointSanitizer):
-    """Noisy counts of the whole domain, those from `threshold` on; see the module, and `sparse_histogram`, which makes it."""
+    """Noisy counts of the whole domain, those from `threshold` on; see the module, and build it by `sparse_histogram`."""
 
     bits: Int[Array, ""]
     n: Float[Array, ""]
@@ -81,7 +81,7 @@ class SparseHistogram(PointSanitizer):
 
         Args:
           key: a PRNG key.
-          rows, counts, valid: the rows that occur, increasing, those of slots that are not used all ones; how often; which are used.
+          rows, counts, valid: the rows that occur, increasing, with all ones in unused slots; how often each occurs; which slots are used.
           mask: the bits of a row of the domain, 2^bits in all.
         """
         key_here, key_elsewhere = jax.random.split(key)
@@ -99,7 +99,7 @@ class SparseHistogram(PointSanitizer):
     def _arrivals(
         self, key: Array, mask: UInt32[Array, "words"]
     ) -> tuple[UInt32[Array, "room words"], Int[Array, "room"], Bool[Array, "room"]]:
-        """(Rows, increasing; their noisy counts, if they do not occur; which of them there are.)"""
+        """(Rows, increasing; their noisy counts, if they do not occur; which of them have arrived.)"""
         key_times, key_rows, key_counts = jax.random.split(key, 3)
         times, words = jnp.cumsum(random.exponential(key_times, (self.room,))), mask.shape[0]
         rows = random.bits(key_rows, self.room * words).reshape(self.room, words) & mask[None]
@@ -117,7 +117,7 @@ class SparseHistogram(PointSanitizer):
         """(P[every answer is within `error` of the truth], P[not]): noises are independent."""
         counts, error = found.counts, jnp.floor(event.limit(self.n))
         most = jnp.minimum(error, MOST_THRESHOLD).astype(counts.dtype)  # no noise is beyond
-        # What is not released is answered by 0, and that is right unless it is missed.
+        # The answer for a point that is not released is 0, which is right unless the point is missed.
         threshold, shift = (jnp.asarray(each, counts.dtype) for each in (self.threshold, self.shift))
         short, missed = threshold - counts, counts.astype(float) > error
         low = jnp.where(missed, jnp.maximum(short, shift - most), -MOST_THRESHOLD)
@@ -152,7 +152,7 @@ class SparseHistogram(PointSanitizer):
         return math.log(2.0) * jnp.asarray(self.bits, float)
 
     def arrivals(self, least: Any = None) -> Float[Array, ""]:
-        """-2^d ln(1 - P[noise >= least]), the threshold if None: strangers that get there are fewer on average."""
+        """-2^d ln(1 - P[noise >= least]), for the threshold if `least` is None: the strangers that get there are fewer on average."""
         given = (
             jnp.asarray(each, float) for each in (self.bits, self.epsilon, self.threshold if least is None else least)
         )
@@ -160,7 +160,7 @@ class SparseHistogram(PointSanitizer):
 
 
 def _merged(ours: tuple[Array, Array, Array], theirs: tuple[Array, Array, Array], before: Int[Array, "others"]) -> Any:
-    """Two lists of (increasing rows, counts, which are kept) in one, those that are kept first.
+    """Two lists of (increasing rows, counts, which are kept), merged into one, with the kept rows first.
 
     Args:
       ours, theirs: the lists, with no row kept in both.
@@ -169,7 +169,7 @@ def _merged(ours: tuple[Array, Array, Array], theirs: tuple[Array, Array, Array]
     (rows, _, keep), (others, _, new) = ours, theirs
     kept, slots = sums.running(keep.astype(jnp.int32)), rows.shape[0]
     size = slots + others.shape[0]
-    # As many as are kept before it, of its own list and of the other one.
+    # A row's place is how many are kept before it, in its own list and in the other one.
     ahead = sums.running(jnp.zeros((slots + 1,), jnp.int32).at[before].add(new.astype(jnp.int32)))[:-1]
     place = jnp.where(keep, kept - 1 + ahead, size)
     ahead = jnp.where(before > 0, kept[jnp.maximum(before - 1, 0)], 0)
@@ -185,14 +185,14 @@ def _merged(ours: tuple[Array, Array, Array], theirs: tuple[Array, Array, Array]
 
 
 def _rarity(arrivals: Any, room: Any, xp: Any = math) -> Any:
-    """-ln P[more than `room` arrive] at least, of a Poisson number with this mean (Chernoff); 0 where that is no less than room + 1."""
+    """A lower bound on -ln P[more than `room` arrive], a Poisson number of this mean (Chernoff); 0 where the mean is >= room + 1."""
     least = room + 1.0
     ratio = max(least / arrivals, 1.0) if xp is math else xp.maximum(least / arrivals, 1.0)
     return least * (xp.log(ratio) - 1 + 1 / ratio)
 
 
 def _room(arrivals: float) -> int:
-    """For all but 2^-64 of such numbers."""
+    """The room that is enough, except with probability 2^-64."""
     return bisection.least_int(lambda room: _rarity(arrivals, room) >= _RARE, 1)
 
 
@@ -207,14 +207,14 @@ def sparse_histogram(*, bits: int, n: Any, epsilon: Any, threshold: Any = None, 
       bits: d.
       n: number of examples, public (only a unit: answers are shares of it).
       epsilon: at least 2^-24, finite.
-      threshold: the least noisy count that is released, a whole number >= 1; as a rule the least at which one point that does not
-        occur is expected to be named (`bounds.sparse_threshold`, which says how it depends on that number). Where epsilon or threshold is
-        traced, there is room for an expected number of 8 such points.
-      shift: what is subtracted from noisy counts that are released, a whole number below `threshold`. At 0 answers are unbiased, but for
-        those that are left out; the module says what it is good for.
+      threshold: the least noisy count that is released, an integer >= 1; by default the least at which one point that does not occur is
+        expected to be named (`bounds.sparse_threshold`, which says how it depends on that number). Where epsilon or threshold is traced,
+        there is room for an expected number of 8 such points.
+      shift: what is subtracted from noisy counts that are released, an integer below `threshold`. At 0 answers are unbiased, except for
+        those that are left out; the module says what a shift is good for.
 
     Raises:
-      TypeError, ValueError: an argument out of range; a threshold from which on thousands of points are expected that do not occur.
+      TypeError, ValueError: an argument out of range; a threshold that thousands of points that do not occur are expected to reach.
 
     >>> import jax
     >>> from dpjax import Weighted
@@ -241,7 +241,7 @@ def of_domain(
     Args:
       domain: `base.domain`, for a domain of any size.
       epsilon, threshold, shift: as for `sparse_histogram`.
-      spurious: if the threshold is None, it is that at which so many strangers are expected.
+      spurious: the expected number of strangers that sets the threshold, if that is None.
       expected: for half as many there is room, whatever epsilon and threshold are.
 
     Returns:

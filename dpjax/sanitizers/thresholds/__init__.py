@@ -7,8 +7,8 @@
 | `histogram` | all 2^d counts, d <= 16 | (epsilon, 0), REPLACE_ONE | `bounds.histogram_thresholds` |
 | `tree` | all dyadic counts, d <= 16, consistent | (epsilon, 0), REPLACE_ONE | `bounds.tree_thresholds` |
 
-What is released is a `dpjax.Weighted` database: `share_below` answers thresholds, `threshold_error` is the largest error, exactly. Data are
-`Points`, a `Sample`, or a `Weighted` multiset of counts, for as large an n as a theorem asks for.
+The release is a `dpjax.Weighted` database: `share_below` answers thresholds, `threshold_error` is the largest error, exactly. Data are
+`Points`, a `Sample`, or a `Weighted` multiset of counts, for an n as large as a theorem requires.
 """
 
 from dpjax.sanitizers.thresholds.from_interior_points import FromInteriorPoints, from_interior_points

@@ -1,9 +1,9 @@
-"""What sanitizers of thresholds by noisy counts share: a count for every point, and a database from estimates.
+"""Base of sanitizers of thresholds by noisy counts: a count for every point, and a database from estimates.
 
 A threshold c_j counts the points below j. Estimates F(j) of these numbers, j = 0, ..., 2^d, with F(0) = 0 and F(2^d) = n, which is public,
-are those of a database iff they do not fall. Noisy ones do. **The running maximum of F, cut off at 0 and n, is a database, and no worse**:
-if |F(j) - t(j)| <= E for all j and t does not fall, then t(j) - E <= F(j) <= max_{i <= j} F(i) <= max_{i <= j} t(i) + E = t(j) + E, and
-t lies between 0 and n. (To clamp every count at 0 would do worse: 2^d empty points would weigh half the mean size of a noise each.)
+are those of a database iff they do not fall. Noisy ones do. **The running maximum of F, clipped to [0, n], is a database, and no worse**:
+if |F(j) - t(j)| <= E for all j and t does not fall, then t(j) - E <= F(j) <= max_{i <= j} F(i) <= max_{i <= j} t(i) + E = t(j) + E, and t
+lies between 0 and n. (Clamping every count at 0 would be worse: each of 2^d empty points would weigh half the mean size of a noise.)
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ class DenseCounts(OfCounts):
     """A sanitizer that counts every one of the 2^d points; the output is a `Weighted` database of total n.
 
     Attributes:
-      epsilon: total.
+      epsilon: the total epsilon.
       points: 2^d.
     """
 
@@ -39,7 +39,7 @@ class DenseCounts(OfCounts):
         return self.database(self.estimate(self.noisy(key, counts))), jnp.bool_(True), {}
 
     def noisy(self, key: Array, counts: Int[Array, "points"]) -> Any:
-        """What is released: all that looks at the data."""
+        """The noisy counts, the only part that uses the data."""
         raise NotImplementedError
 
     def estimate(self, released: Any) -> Shaped[Array, "points"]:
@@ -65,5 +65,5 @@ def dense_domain(bits: int, n: Any) -> dict[str, Any]:
 
 
 def added(key: Array, noise: Any, counts: Int[Array, "points"], **given: Any) -> Int[Array, "points"]:
-    """Counts with integer noise, as integers of their own size: those of the noise are 32 bits long."""
+    """Counts with integer noise, in the integer type of the counts: the noise itself has 32 bits."""
     return counts + noise(key, np.zeros(counts.shape, np.int32), **given).astype(counts.dtype)

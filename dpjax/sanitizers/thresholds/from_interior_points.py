@@ -2,8 +2,8 @@
 
 Quantiles z_1 <= ... <= z_q at fractions f_1 < ... < f_q make the step function of `dpjax.sanitizers.cdf`, which is (f_i + f_(i+1))/2 on
 [z_i, z_(i+1)). Its database (`StepFunction.database`) has q + 2 rows: a weight f_1/2 at 0, one of (f_(i+1) - f_(i-1))/2 at each z_i, and
-(1 - f_q)/2 at 2^d - 1. So every threshold is answered as the step function does, within (widest gap)/2 + t of ranks right within t n; q
-equal weights at the quantiles would answer i/q on [z_i, z_(i+1)), and lose a whole gap.
+(1 - f_q)/2 at 2^d - 1. So every threshold is answered as by the step function, to within (widest gap)/2 + t if ranks are right to within t
+n; q equal weights at the quantiles would answer i/q on [z_i, z_(i+1)), and lose a whole gap.
 """
 
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from dpjax.data.points import Points
 from dpjax.data.weighted import Weighted
 from dpjax.sanitizers import cdf
 
-MOST_ROWS = 1 << 24  # that counts are written out to
+MOST_ROWS = 1 << 24  # the most rows that counts are written out to
 
 
 @frozen

@@ -1,7 +1,8 @@
 """A histogram: the noisy count of every point of a small domain.
 
 Two-sided geometric noise at epsilon on each of the 2^d counts. Replacing a point lowers one count by 1 and raises another: the counts have
-L1 sensitivity 2 under REPLACE_ONE, and the whole is epsilon-private (Theorem 2.24 of BNS, for integers). A threshold adds up to 2^d noises.
+L1 sensitivity 2 under REPLACE_ONE, and the whole is epsilon-private (Theorem 2.24 of BNS, for integers). A threshold is a sum of up to 2^d
+noises.
 
 The plain twin of its law is `dpjax.verify.plain.noisy_counts.law`.
 """
@@ -25,7 +26,7 @@ SENSITIVITY = 2  # L1, of all counts, under REPLACE_ONE
 
 @frozen
 class Histogram(DenseCounts):
-    """Noisy counts of all points; see the module, and `histogram`, which makes it."""
+    """Noisy counts of all points; see the module, and build it by `histogram`."""
 
     bits: Int[Array, ""]
     n: Float[Array, ""]

@@ -1,4 +1,4 @@
-"""SanThresholds (BNS Figure 11): intervals that hold a few of the points each are found one by one, and their counts released.
+"""SanThresholds (BNS Figure 11): intervals that each hold a few of the points are found one by one, and their counts released.
 
 A call on a range [k, l] of X_d:
 
@@ -6,29 +6,29 @@ A call on a range [k, l] of X_d:
 3.    If that is below alpha n/8, it adds #^[k, l] copies of l to the database and ends.
 4-8.  I(j) = the most points that 2^j successive elements of the range hold. RecConcave, on {0, ..., log T}, maximises
       Q(j) = min{I(j) - alpha n/32, 3 alpha n/32 - I(j - 1)}, which is quasi-concave as I does not fall, with promise alpha n/32.
-9, 10. Given its answer z, the Choosing Mechanism at alpha/64 takes one of the points (z = 0), or one of the intervals of length 2 2^z of
-      two partitions, of which one is shifted by 2^z, by how many points they hold: [a, b].
+9, 10. Given its answer z, the Choosing Mechanism at alpha/64 chooses one of the points (z = 0), or one of the intervals of length 2 2^z of
+      two partitions, one of them shifted by 2^z, by the number of points held: [a, b].
 11.   It adds #^[a, b] = #[a, b] + Lap(1/e) copies of b to the database,
 12, 13. and calls itself on [k, a - 1] and on [b + 1, l].
 
-What the figure leaves open is settled so: calls that wait are a stack, of fixed capacity; bottom from RecConcave (also a z beyond log T)
-or from the Choosing Mechanism is treated as step 3, [a, b] = [k, l]; copies are whole numbers >= 0: noisy counts are rounded, and
-clamped at 0. The levels of RecConcave are those of the whole domain, for small ranges as well.
+What the figure leaves open is settled as follows: waiting calls form a stack of fixed capacity; bottom from RecConcave (also a z beyond log
+T) or from the Choosing Mechanism is treated as step 3, [a, b] = [k, l]; copies are integers >= 0: noisy counts are rounded, and clamped at
+0. The levels of RecConcave are those of the whole domain, for small ranges as well.
 
 **Privacy** (REPLACE_ONE). Each of these mechanisms is (e, d)-private; the counts are (e, 0), and so is RecConcave on at most 33 exponents
-(d <= 32), which is one exponential mechanism. The Choosing Mechanism is so from an n on (`bounds.san_thresholds_private`).
+(d <= 32), which is one exponential mechanism. The Choosing Mechanism is (e, d)-private from an n on (`bounds.san_thresholds_private`).
 
 `printed` (Lemma 4.8): 4c mechanisms, c = floor(77/alpha) (see `bounds.san_thresholds_calls` for the rounding), are (e', 5 c d)-private with
-e' = sqrt(8 c ln(1/(c d))) e + 8 c e^2. No more than 2c of them have a d, and the slack is c d: 3 c d. d = delta/(5c), as printed. Step 8
-is (e, d)-private with printed A_dists, too: no more than two levels run, and if they do, log*(d) = 4 (`recursion` has the numbers).
+e' = sqrt(8 c ln(1/(c d))) e + 8 c e^2. No more than 2c of them have a d, and the slack is c d: 3 c d in all. d = delta/(5c), as printed.
+Step 8 is (e, d)-private with printed A_dists, too: no more than two levels run, and if they do, log*(d) = 4 (`recursion` has the numbers).
 
-`proved`: `calls` counts the calls that pass step 3, y = floor(128/(5 alpha)) of them; a call that finds nothing left of it ends as in
-step 3, for its count has been released anyway. Fix two neighbours, x replaced by x'. A call on a range that holds neither has one law in
-both: all that it looks at lies in the range. Of the others at most y pass step 3, and use three mechanisms each before step 11 (a count,
-RecConcave, the Choosing Mechanism). The point x has its place in one last interval only: in that of a step 11, whose count nobody looks at
-before it is released, or in the range of a call that ended at step 3; so has x'. So at most 3y + 2 mechanisms differ, whatever they are:
-y + 2 counts, y RecConcaves and y Choosing Mechanisms. Each is a post-processing of one randomised response (Kairouz, Oh, Viswanath), so
-that their adaptive composition is one of so many, however the run goes: `accounting.optimal`, half of delta for it, half for the d's.
+`proved`: `calls` counts the calls that pass step 3, y = floor(128/(5 alpha)) of them; a call that finds none of them left ends as in step
+3, since its count has been released anyway. Fix two neighbours, x replaced by x'. A call on a range that holds neither has the same law in
+both: all that it uses lies in the range. Of the other calls at most y pass step 3, and each uses three mechanisms before step 11 (a count,
+RecConcave, the Choosing Mechanism). The point x lies in one last interval only: in that of a step 11, whose count is not used before it is
+released, or in the range of a call that ended at step 3; so does x'. So at most 3y + 2 mechanisms differ, whatever they are: y + 2 counts,
+y RecConcaves and y Choosing Mechanisms. Each is a post-processing of one randomised response (Kairouz, Oh, Viswanath), so their adaptive
+composition is one of that many responses, however the run goes: `accounting.optimal`, with half of delta for it and half for the d's.
 
 At alpha = beta = 0.1, d = 16 and (1, 1e-6): `printed` 3080 mechanisms at e = 3.1e-3, and n = 1.4e13; `proved` 770 at e = 8.3e-3, and
 n = 2.6e7.
@@ -61,17 +61,17 @@ from dpjax.sanitizers import base
 from dpjax.sanitizers.base import OfCounts
 
 INNER_ALPHA = 0.25  # step 8
-MOST_BITS = 1024  # a table of (d + 1) exponents a distinct point is made
+MOST_BITS = 1024  # a table holds d + 1 exponents for each distinct point
 
 
 @frozen
 class View:
-    """What a call looks at, of all of the data.
+    """What calls use of the data.
 
     Attributes:
       x: the distinct points, with room for twice the domain; rows that do not count hold the greatest number.
-      before: how many of all points lie before each distinct one, and all of them.
-      reach: of each exponent j and distinct point x, how many distinct points are below x + 2^j.
+      before: how many of all points lie before each distinct one, and how many there are in all.
+      reach: for each exponent j and distinct point x, how many distinct points are below x + 2^j.
     """
 
     x: UInt32[Array, "rows more"]
@@ -91,7 +91,7 @@ class Range:
 
 @frozen
 class State:
-    """Between two calls.
+    """The state between two calls.
 
     Attributes:
       lows, stops: the ranges that wait, the next one on top.
@@ -112,13 +112,13 @@ class State:
 
 @frozen
 class SanThresholds(OfCounts):
-    """SanThresholds; see the module, and `san_thresholds`, which makes it. The output is a `Weighted` database.
+    """SanThresholds; see the module, and build it by `san_thresholds`. The output is a `Weighted` database.
 
     Attributes:
-      step_epsilon, step_delta: e and d, of one mechanism.
-      alpha: error.
+      step_epsilon, step_delta: e and d, the cost of one mechanism.
+      alpha: the error.
       calls: the budget: of all calls (printed), or of those that pass step 3 (proved).
-      levels: of RecConcave.
+      levels: the levels of RecConcave.
     """
 
     bits: Int[Array, ""]
@@ -134,11 +134,11 @@ class SanThresholds(OfCounts):
 
     @property
     def _most_calls(self) -> int:
-        """Every call but the first was made by one that passed step 3."""
+        """A bound on the number of calls: every call but the first was made by one that passed step 3."""
         return self.calls if self.calibration == "printed" else 2 * self.calls + 1
 
     def recursion_budget(self) -> recursion.Budget:
-        """What each mechanism inside of RecConcave may spend: step 8 as printed, or a share of e and d."""
+        """The budget of each mechanism inside RecConcave: step 8 as printed, or a share of e and d."""
         epsilon, delta = jnp.asarray(self.step_epsilon, float), jnp.asarray(self.step_delta, float)
         if self.calibration == "printed":
             parts = 3 * max(1, bounds.log_star(self.exponents - 1))
@@ -256,9 +256,9 @@ class SanThresholds(OfCounts):
         return jnp.where(found, z, 0), found
 
     def blocks(self, view: View, here: Range, z: Int[Array, ""]) -> tuple[Int[Array, "two"], Bool[Array, "two"]]:
-        """Steps 9, 10a: (points in the interval that begins with a row, which rows begin one), of A and of B in turn.
+        """Steps 9, 10a: (points in the interval that begins with a row, which rows begin one), for A and B in turn.
 
-        In turn, so that rows that do not count, which come last, do not move the coins of the others.
+        They alternate so that rows that do not count, which come last, do not move the coins of the others.
         """
         found = [self._blocks(view, here, *family) for family in self._families(here, z)]
         counts, begins = zip(*found, strict=True)
@@ -279,7 +279,7 @@ class SanThresholds(OfCounts):
         return low, stop, counts[chosen.index], chosen.ok
 
     def _families(self, here: Range, z: Int[Array, ""]) -> tuple[tuple[Array, Array, Array], ...]:
-        """(where the first interval begins, log of the length, whether there are any), of A and of B."""
+        """(where the first interval begins, log of the length, whether there are any), for A and for B."""
         point = z == 0
         shift = jnp.where(point, 0, z + 1)
         second = wide.add(here.low, wide.power_of_two(z, self._more))
@@ -301,7 +301,7 @@ class SanThresholds(OfCounts):
         return jnp.where(begins, counts, 0), begins
 
     def _share(self, part: float) -> Float[Array, ""]:
-        """So much of alpha n."""
+        """The share `part` of alpha n."""
         return jnp.asarray(self.alpha, float) * jnp.asarray(self.n, float) * part
 
     # What is promised ------------------------------------------------------------------------------------------------
@@ -320,7 +320,7 @@ class SanThresholds(OfCounts):
         return _mechanisms(self.calls, self.levels)
 
     def guarantee(self) -> Guarantee:
-        """What the steps add up to, see the module; none if n is too small for the Choosing Mechanism."""
+        """The composition of all steps, see the module; none if n is too small for the Choosing Mechanism."""
         epsilon, delta, alpha = (float(value) for value in (self.step_epsilon, self.step_delta, self.alpha))
         if self.n < bounds.san_thresholds_private(alpha, epsilon, delta):
             return Guarantee.none(REPLACE_ONE)
@@ -380,16 +380,16 @@ def san_thresholds(
     Formal guarantees: (epsilon, delta) under REPLACE_ONE. Not promised: floating-point side channels; a cryptographic generator.
 
     Args:
-      bits: d, at most 1024 (the program looks at 2^j for all j <= d).
+      bits: d, at most 1024 (the program handles 2^j for all j <= d).
       n: number of points, public; beyond 2^24 under `jax.enable_x64(True)` only.
-      epsilon, delta: total, > 0 and in (0, 1); known numbers, from which the host computes what each step may spend.
+      epsilon, delta: total, > 0 and in (0, 1); known numbers, from which the host computes the budget of each step.
       alpha: error, in (0, 1), a known number (it bounds the number of calls); met with probability 1 - beta for n >= `sample_size`.
       calibration: "proved", or "printed" for the paper's constants.
       allow_unproved: simulate below the n that privacy needs; `guarantee()` is then none.
 
     Raises:
-      TypeError, ValueError: an argument out of range, or of which a step gets less than floats can hold; or n <
-        `bounds.san_thresholds_private` at the steps' budget.
+      TypeError, ValueError: an argument out of range, or one whose share for a step is less than floats can hold; or
+        n < `bounds.san_thresholds_private` at the steps' budget.
 
     >>> from dpjax.domains import wide
     >>> data = Weighted.create(wide.from_ints(range(0, 65536, 256), 16), [2**14] * 256)

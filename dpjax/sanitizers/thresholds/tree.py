@@ -1,17 +1,17 @@
 """Counts of all dyadic intervals, made consistent by least squares (Hay, Rastogi, Miklau, Suciu 2010).
 
 Level k, for k = 1, ..., d, cuts X_d into 2^k intervals of equal length; each of the d levels is a histogram at epsilon/d, of L1
-sensitivity 2 under REPLACE_ONE, so that all are epsilon-private by basic composition. Level 0 is n, which is public.
+sensitivity 2 under REPLACE_ONE, so that all together are epsilon-private by basic composition. Level 0 is n, which is public.
 
 The noisy counts contradict each other: those of two halves do not add up to that of the whole. Two passes find the consistent counts
-nearest to them in least squares, in time linear in their number. Upwards, the best estimate of a node's count h from itself and from what
-lies below it, with l levels from the node to the leaves, both included:
+nearest to them in least squares, in time linear in their number. Upwards, the best estimate of a node's count, from its noisy count h and
+from what lies below it, with l levels from the node to the leaves, both included, is
 
     z = (2^(l-1) / (2^l - 1)) h + ((2^(l-1) - 1) / (2^l - 1)) (sum of its children's z),
 
-weights by inverse variances, 1 for h and 2 v(l-1) for the children, v(l) = 2^(l-1)/(2^l - 1) being that of z. Downwards, what is left of a
-node's consistent count over the sum of its children's z is shared by them equally, as they have the same variance. At the root the count
-is n, without noise.
+with weights by inverse variances: 1 for h and 2 v(l-1) for the children, where v(l) = 2^(l-1)/(2^l - 1) is the variance of z. Downwards,
+the excess of a node's consistent count over the sum of its children's z is shared by them equally, as they have the same variance. At the
+root the count is n, without noise.
 
 The plain twin of the two passes is `dpjax.verify.plain.noisy_counts.consistent`, which solves the normal equations, and that of the law
 `dpjax.verify.plain.noisy_counts.law`.
@@ -36,7 +36,7 @@ from dpjax.sanitizers.thresholds.histogram import SENSITIVITY
 
 @frozen
 class Tree(DenseCounts):
-    """Noisy counts of dyadic intervals; see the module, and `tree`, which makes it."""
+    """Noisy counts of dyadic intervals; see the module, and build it by `tree`."""
 
     bits: Int[Array, ""]
     n: Float[Array, ""]
@@ -49,7 +49,7 @@ class Tree(DenseCounts):
         return self.points.bit_length() - 1
 
     def _each(self) -> dict[str, Any]:
-        """What one level may spend."""
+        """The budget of one level."""
         return {"epsilon": self.epsilon / self._levels, "sensitivity": SENSITIVITY}
 
     def levels(self, counts: Int[Array, "points"]) -> list[Int[Array, "nodes"]]:
@@ -90,7 +90,8 @@ class Tree(DenseCounts):
 def consistent(released: list[Int[Array, "nodes"]], n: Float[Array, ""]) -> Float[Array, "points"]:
     """The counts of the leaves of the consistent tree of total n that is nearest to noisy counts of levels 1, ..., d.
 
-    Nodes of a level are ordered by their reversed bits meanwhile: children are then the two halves of the level below, whole vectors.
+    Meanwhile the nodes of a level are ordered by their reversed bits: children are then the two halves of the level below, as whole
+    vectors.
     """
     noisy = [level[_reversed(level.shape[0])].astype(float) for level in released]
     below = [noisy[-1]]  # z, from the leaves up
@@ -113,7 +114,7 @@ def _reversed(nodes: int) -> np.ndarray:
 
 
 def _halves(values: Any) -> Any:
-    """Sums of two children, of nodes by their reversed bits."""
+    """Sums of the two children of each node, ordered by reversed bits."""
     middle = values.shape[0] // 2
     return values[:middle] + values[middle:]
 

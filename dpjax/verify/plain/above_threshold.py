@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 
 def first_above(queries: Sequence[float], threshold: float, epsilon: float, outcomes: Sequence[int]) -> np.ndarray:
-    """P[i is the first answer above] for some i, len(queries) being none; the quadrature goes from kink to kink of the integrand.
+    """P[query i is the first one above] for each i of `outcomes`, len(queries) being none; integrates from kink to kink of the integrand.
 
     >>> first_above([0.0], 0.0, 1.0, [0, 1]).round(6).tolist()
     [0.5, 0.5]

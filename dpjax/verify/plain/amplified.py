@@ -20,7 +20,7 @@ def amplified_law(
     budget: tuple[float, float, float],
     levels: int,
 ) -> Law:
-    """P[x], and of bottom (None), for the function on {0, ..., last} that has values[i] from starts[i] on.
+    """P[x], and P[bottom] under None, for the function on {0, ..., last} that has values[i] from starts[i] on.
 
     Args:
       promise: p. alpha: Delta / p.

@@ -7,7 +7,7 @@ from dpjax.verify.plain.laplace import laplace_tail
 
 
 def choosing_law(scores: Sequence[float], n: float, alpha: float, epsilon: float) -> list[float]:
-    """P[i], then of bottom: the best score + Lap(4/epsilon) reaches alpha n / 2, then the exponential mechanism among scores >= 1.
+    """P[i], then P[bottom]: if the best score + Lap(4/epsilon) reaches alpha n / 2, the exponential mechanism chooses among scores >= 1.
 
     >>> [round(p, 3) for p in choosing_law([0, 6, 6], 12, 1.0, 4.0)]  # the best score is at the threshold
     [0.0, 0.25, 0.25, 0.5]

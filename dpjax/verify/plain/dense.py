@@ -11,7 +11,7 @@ Database = tuple[int, ...]
 
 
 def answer(concept: Concept, rows: Sequence[int]) -> float:
-    """Q_c: the part of the rows that the concept holds; 0 if there are none.
+    """Q_c: the share of the rows that the concept holds; 0 if there are no rows.
 
     >>> answer(lambda x: x < 2, [0, 1, 2, 3])
     0.5
@@ -45,7 +45,7 @@ def blr_law(
 def multiplicative_weights_law(
     signed: Sequence[Sequence[int]], data: Sequence[int], points: int, rounds: int, epsilon: float
 ) -> list[tuple[float, list[float]]]:
-    """(P, released law) of every sequence of choices among these signed queries, lexicographically; epsilon is that of one round.
+    """(P, released law) of every sequence of choices among these signed queries, in lexicographic order; epsilon is that of one round.
 
     >>> [(round(p, 3), law) for p, law in multiplicative_weights_law([[1, 0], [-1, 0]], [0], 2, 1, 2 * math.log(2))]
     [(0.667, [0.5, 0.5]), (0.333, [0.5, 0.5])]

@@ -29,7 +29,7 @@ def depth(points: Sequence[int], z: int) -> int:
 
 
 def depth_law(points: Sequence[int], size: int, rate: float) -> list[float]:
-    """P[z] for z = 0, ..., size - 1 by the depth; rate is epsilon under add/remove, where all depths move the same way.
+    """P[z] for z = 0, ..., size - 1, by the depth; rate is epsilon under add/remove, where all depths move the same way.
 
     >>> [round(p, 6) for p in depth_law([1], 3, 1.0)]  # weights 1, e, 1
     [0.211942, 0.576117, 0.211942]
@@ -81,7 +81,7 @@ def conjunction_law(
 ) -> list[float]:
     """P[h] for all sets of 1 to k literals of different variables, in order of size, then of variables, then of signs; then the constant.
 
-    An example is (a 0 or 1 for each variable, label); weights are exp(-epsilon errors). The constant, for k >= 2, is 0, of disjunctions 1.
+    An example is (a 0 or 1 for each variable, label); weights are exp(-epsilon errors). The constant, for k >= 2, is 0, for disjunctions 1.
 
     >>> [round(p, 3) for p in conjunction_law([((1,), 1)], 1, math.log(3))]  # v0, not v0
     [0.75, 0.25]

@@ -22,7 +22,7 @@ def gap_law(
 
 
 def rank_quality(values: Sequence[float], fraction: float) -> Callable[[float], float]:
-    """-|#{x < z} - f n|, for z that is no value (those outside the range lie on their side of it)."""
+    """-|#{x < z} - f n|, for a z that is none of the values (values outside the range lie on their side of it)."""
     return lambda z: -abs(sum(x < z for x in values) - fraction * len(values))
 
 

@@ -21,7 +21,7 @@ def charts(bits: int, measure: str) -> list[tuple[Callable[[Point], Point], int,
 
 
 def halfplane_measures(points: Sequence[Point], bits: int, measure: str) -> dict[Labels, Fraction]:
-    """The area of the halfplanes that label the points so, for each way to label them.
+    """For each way to label the points, the area of the halfplanes that label them that way.
 
     >>> areas = halfplane_measures([(0, 0), (1, 1)], 1, "axes")
     >>> sum(areas.values()), areas[True, False]
@@ -48,7 +48,7 @@ def halfplane_measures(points: Sequence[Point], bits: int, measure: str) -> dict
 def select_halfplane_law(
     points: Sequence[Point], bits: int, measure: str, score: Callable[[Labels], float], rate: float
 ) -> dict[Labels, float]:
-    """P[the halfplane labels the points so], each weighing area * exp(rate score(labels)).
+    """For each way to label the points, P[the halfplane labels them that way], proportional to area * exp(rate score(labels)).
 
     >>> law = select_halfplane_law([(0, 0), (1, 1)], 1, "axes", lambda labels: -labels[0], math.log(2))
     >>> round(sum(law.values()), 9)

@@ -1,4 +1,4 @@
-"""Naive references for the ways between thresholds and interior points (CLNSS, footnote 5): what each hands to the other, and the laws."""
+"""Naive references for the reductions between thresholds and interior points (CLNSS, footnote 5): the data passed on, and the laws."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,7 +17,7 @@ def boundary(xs: Sequence[int], ys: Sequence[int], bits: int, m: int) -> list[in
 
 
 def threshold_learner_law(xs: Sequence[int], ys: Sequence[int], bits: int, m: int, epsilon: float) -> list[float]:
-    """P[j], j = 0, ..., 2^bits, of the learner by the exponential mechanism on the depth, on one bit more.
+    """P[j], j = 0, ..., 2^bits, of the learner by the exponential mechanism on the depth, with one more bit.
 
     >>> [round(p, 3) for p in threshold_learner_law([0, 1], [1, 0], 1, 1, 30.0)]  # both numbers are 1
     [0.0, 1.0, 0.0]
@@ -45,7 +45,7 @@ def solver_law(
     m: int,
     learner_law: Callable[[list[int], list[int]], Sequence[float]],
 ) -> list[float]:
-    """P[z], z = 0, ..., 2^bits - 1, of half the threshold that the learner says; the last threshold is cut to the top.
+    """P[z], z = 0, ..., 2^bits - 1, of half the threshold that the learner returns; the last threshold is moved to the top.
 
     Args:
       learner_law: (xs, ys) -> P[j] for the thresholds j = 0, ..., 2^(bits + 1).

@@ -19,7 +19,7 @@ def balance(examples: Examples, low: int, high: int) -> int:
 
 
 def paths(last: int, passes: Callable[[int], float], low: int) -> dict[int, float]:
-    """P[answer] of a binary search over low, ..., last that goes left at a midpoint with this probability.
+    """P[answer] of a binary search over low, ..., last that goes left at a midpoint with probability passes(midpoint).
 
     >>> paths(3, lambda middle: 0.25, 1)
     {1: 0.0625, 2: 0.1875, 3: 0.75}
@@ -35,7 +35,7 @@ def paths(last: int, passes: Callable[[int], float], low: int) -> dict[int, floa
 def law_given(
     examples: Examples, bits: int, exponent: int, keep: Callable[[float], float], choice_epsilon: float
 ) -> list[float]:
-    """P[threshold 0, ..., 2^bits], then of bottom, after a search with this answer; keep(gap) is A_dist's probability.
+    """P[threshold 0, ..., 2^bits], then P[bottom], after a search with this answer; keep(gap) is A_dist's probability of a release.
 
     >>> law = law_given([(0, 1), (1, 1), (2, 0), (3, 0)], 2, 1, keep=lambda gap: 1.0, choice_epsilon=100.0)
     >>> [round(p, 3) for p in law]
@@ -89,7 +89,7 @@ def power_search_law(
     keep: Callable[[float], float],
     choice_epsilon: float,
 ) -> list[float]:
-    """P[threshold 0, ..., 2^bits], then of bottom, by every path of the search for a power.
+    """P[threshold 0, ..., 2^bits], then P[bottom], by every path of the search for a power.
 
     >>> given = {"alpha": 0.8, "comparison_epsilon": 9.0, "keep": lambda gap: float(gap >= 2), "choice_epsilon": 9.0}
     >>> law = power_search_law([(0, 1), (1, 1), (2, 0), (3, 0)] * 2, 2, **given)

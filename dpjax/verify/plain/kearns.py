@@ -9,7 +9,7 @@ Side = tuple[int, int] | None  # None where nothing is found
 
 
 def cells(cuts: Sequence[int], positive: Sequence[int]) -> list[int]:
-    """Positive examples below z_1, at z_1, between z_1 and z_2, ..., of distinct increasing cuts.
+    """The numbers of positive examples below z_1, at z_1, between z_1 and z_2, ..., for distinct increasing cuts.
 
     >>> cells([3, 7], [0, 3, 3, 5, 9])
     [1, 2, 1, 0, 1]

@@ -1,4 +1,4 @@
-"""A naive exact reference for Algorithm B (BNS Figure 12), one part of it: sizes, all orders, and any sanitizer that has a law."""
+"""A naive exact reference for one part of Algorithm B (BNS Figure 12): sizes, all orders, and any sanitizer that has a law."""
 
 import collections
 import itertools
@@ -32,9 +32,9 @@ def part_law(
     shuffle: str = "last",
     pad: bool = True,
 ) -> dict[tuple[int, Any], float]:
-    """P of (M^, what the sanitizer releases) for the points of one label, M^ = 0 with None.
+    """P of (M^, what the sanitizer releases) for the points of one label; M^ = 0 comes with None.
 
-    What must not be done: shuffle "before" rows are padded, or "never"; or do not pad.
+    Options that must not be used: to shuffle "before" rows are padded, or "never"; and not to pad.
 
     >>> law = part_law([1], 1, 1, math.log(4), lambda rows: {rows: 1.0})  # a sanitizer that tells all
     >>> {outcome: round(p, 6) for outcome, p in law.items()}

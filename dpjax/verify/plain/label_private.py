@@ -12,7 +12,7 @@ Says = Callable[[Any, Any], bool]
 def label_private_law(
     examples: Iterable[tuple[Any, int]], named: Iterable[Any], concepts: Iterable[Any], says: Says, epsilon: float
 ) -> dict[Any, float]:
-    """P of each concept of H: of the concepts that label the named points alike, the first one.
+    """P of each concept of H, which holds the first of all concepts that label the named points alike.
 
     Args:
       examples: (x, y) whose labels count. named: the points B. concepts: all of them. says: (concept, x) -> its label.
@@ -30,7 +30,7 @@ def label_private_law(
 
 
 def boxes(size: int, axes: int) -> Iterator[tuple[tuple[int, int], ...]]:
-    """All rectangles over {0, ..., size - 1}^axes, (low, high) an axis, smaller ones first; the first is empty.
+    """All rectangles over {0, ..., size - 1}^axes, as (low, high) for each axis, smaller ones first; the first is empty.
 
     >>> list(boxes(2, 1))
     [((1, 0),), ((0, 0),), ((1, 1),), ((0, 1),)]

@@ -14,8 +14,8 @@ def learn_points_law(
     Args:
       examples: (x, y).
       points: how many points the domain has.
-      scale, threshold: of A_dist: the leader is kept if gap + Lap(scale) >= threshold.
-      bottom: "random" or "zero", what stands for bottom.
+      scale, threshold: parameters of A_dist: the leader is kept if gap + Lap(scale) >= threshold.
+      bottom: "random" or "zero": whether a random point or the all-zero hypothesis replaces bottom.
 
     >>> learn_points_law([(1, 1), (1, 1), (0, 1)], 2, scale=1.0, threshold=1.0, bottom="zero")
     [0.0, 0.5, 0.5]

@@ -32,7 +32,7 @@ def law(counts: Sequence[int], released: Sequence[int], scale: float) -> float:
 
 
 def released(count: int, threshold: int, scale: float, most: int) -> dict[int, float]:
-    """The law of one answer of a sparse histogram, as a count: 0, or the noisy count from `threshold` on; `most` stands for all above.
+    """The law of one answer of a sparse histogram, as a count: 0, or the noisy count from `threshold` on; `most` includes all above.
 
     >>> {answer: round(p, 6) for answer, p in released(1, 2, 1 / math.log(2), 4).items()}
     {0: 0.666667, 2: 0.166667, 3: 0.083333, 4: 0.083333}

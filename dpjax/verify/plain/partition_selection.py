@@ -6,7 +6,7 @@ import math
 
 @functools.cache
 def keep_table(epsilon: float, delta: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(p, 1 - p) for the counts 0, ..., g, the least one that is kept surely; each half on its small side.
+    """(p, 1 - p) for the counts 0, ..., g, the least one that is surely kept; each half of the recursion runs on its small side.
 
     >>> [round(p, 4) for p in keep_table(1.0, 0.1)[0]]
     [0.0, 0.1, 0.3718, 0.8057, 0.9653, 1.0]
@@ -34,7 +34,7 @@ def keep_probability(count: int, epsilon: float, delta: float) -> float:
 
 
 def saturation(epsilon: float, delta: float) -> int:
-    """g: the least count kept surely.
+    """g: the least count that is surely kept.
 
     >>> saturation(1.0, 1e-6)
     28

@@ -1,6 +1,6 @@
 """A naive exact reference for learners of k points (MULTI Algorithm 5, and histograms of labelled points), from the paper's text.
 
-Examples are (point, its k labels); all sets of heavy items are gone through, and all vectors of labels for them.
+Examples are (point, its k labels); all sets of heavy items are enumerated, and all vectors of labels for them.
 """
 
 import itertools
@@ -13,11 +13,13 @@ from dpjax.verify.plain import noisy_counts
 from dpjax.verify.plain.laplace import laplace_tail
 
 Example = tuple[int, tuple[int, ...]]
-Law = dict[tuple[int | None, ...] | None, float]  # by the k points named, None for all-zero; None is bottom
+Law = dict[
+    tuple[int | None, ...] | None, float
+]  # by the k points that are named, None for an all-zero one; the key None is bottom
 
 
 def gap(examples: Sequence[Example], heavy: Sequence[int], k: int) -> float:
-    """Q1 - Q2 by going through every set of vectors.
+    """Q1 - Q2, by enumerating every choice of vectors.
 
     >>> gap([(1, (1,))] * 5 + [(1, (0,))] * 2, [1], 1)
     3
@@ -43,7 +45,7 @@ def heavy_sets(names: Sequence[Any], chances: Sequence[float]) -> Iterator[tuple
 
 
 def noisy_count_chance(count: int, low: float, high: float, scale: float) -> float:
-    """P[released] of a point by Algorithm 2: never up to `low`, else if the count + Lap(scale) >= high.
+    """P[released] of a point by Algorithm 2: never for counts up to `low`, otherwise if the count + Lap(scale) >= high.
 
     >>> noisy_count_chance(3, 3, 5, 1.0), noisy_count_chance(5, 3, 5, 1.0)
     (0.0, 0.5)
@@ -66,8 +68,8 @@ def point_learner_law(
     """PointLearner's law.
 
     Args:
-      low, high, scale: of the noisy counts of points, `high` being what makes one heavy.
-      keep: gap -> P[A_dist keeps the best vectors]; without a heavy point there is one candidate, kept surely.
+      low, high, scale: parameters of the noisy counts of points; a point is heavy if its noisy count is at least `high`.
+      keep: gap -> P[A_dist keeps the best vectors]; without a heavy point there is one candidate, which is surely kept.
 
     >>> law = point_learner_law([(1, (1,))] * 3, low=1, high=3, scale=1.0, keep=lambda gap: 0.5)
     >>> law[(1,)], law[(None,)], law[None]
@@ -86,7 +88,7 @@ def point_learner_law(
 
 
 def histogram_law(examples: Sequence[Example], *, low: float, high: float, scale: float) -> Law:
-    """The law of the histogram of labelled points, which never is bottom.
+    """The law of the histogram of labelled points, which is never bottom.
 
     >>> histogram_law([(1, (1,))] * 3, low=1, high=3, scale=1.0)
     {(None,): 0.5, (1,): 0.5}
@@ -100,7 +102,7 @@ def histogram_law(examples: Sequence[Example], *, low: float, high: float, scale
 
 
 def sparse_histogram_law(examples: Sequence[Example], *, bits: int, threshold: int, scale: float) -> Law:
-    """The law of the histogram of all labelled points, strangers and all.
+    """The law of the histogram of all labelled points, including those that do not occur in the data.
 
     >>> law = sparse_histogram_law([(1, (1,))] * 3, bits=1, threshold=3, scale=1 / math.log(2))
     >>> {named: round(p, 4) for named, p in law.items()}  # (1, 1) is released with probability 2/3, the others with 1/12

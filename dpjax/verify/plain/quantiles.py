@@ -48,7 +48,7 @@ def direct_laws(
 
 
 def by_scale(z: int, size: int, origin: int = 0) -> float:
-    """2^-k / (s (d + 1)), 2^k <= t + 1 < 2^(k+1), t the distance from the origin (from origin - 1 below it), s sides of it.
+    """2^-k / (s (d + 1)), 2^k <= t + 1 < 2^(k+1), t the distance from the origin (from origin - 1 below it), s the number of its sides.
 
     >>> [by_scale(z, 4, 2) * 6 for z in range(4)], by_scale(0, 4) * 3
     ([0.5, 1.0, 1.0, 0.5], 1.0)
@@ -67,7 +67,7 @@ def rank_exponential_laws(
     base: str = "uniform",
     origin: int = 0,
 ) -> list[list[float]]:
-    """P[z], z = 0, ..., size - 1, of the exponential mechanism on the rank error, for each fraction; half of "scales" is `by_scale`.
+    """P[z], z = 0, ..., size - 1, of the exponential mechanism on the rank error, for each fraction; base "scales" is half `by_scale`.
 
     >>> [[round(p, 3) for p in law] for law in rank_exponential_laws([1, 1], [0.5], size=3, epsilon=math.log(2))]
     [[0.167, 0.667, 0.167]]
@@ -86,7 +86,7 @@ def rank_exponential_laws(
 
 
 def permute_and_flip_laws(points: Sequence[int], fractions: Sequence[float], **given: Any) -> list[list[float]]:
-    """Likewise of permute-and-flip with the same weights; `given` as for `rank_exponential_laws`. Runs through all orders of the points.
+    """The same for permute-and-flip with the same weights, over all orders of the points; `given` is as for `rank_exponential_laws`.
 
     >>> [[round(p, 3) for p in law] for law in permute_and_flip_laws([1, 1], [0.5], size=3, epsilon=math.log(2))]
     [[0.115, 0.771, 0.115]]
@@ -105,13 +105,17 @@ def van_der_corput(i: int) -> float:
 
 
 def gap_cost(ranks: np.ndarray, targets: Sequence[float] | np.ndarray) -> np.ndarray:
-    """How far the gaps between ranks r_0 = 0 <= r_1 <= ... are from those of the targets in all, each r_j chosen best within its lowest and
-    highest: for each row of such pairs.
+    """The total distance between the gaps of ranks r_0 = 0 <= r_1 <= ... and those of the targets, at the best ranks within bounds.
+
+    One number for each row of `ranks`, which holds the pairs (lowest r_j, highest r_j).
 
     >>> gap_cost(np.array([[(0, 2), (2, 2)], [(1, 2), (3, 3)]]), [1.5, 2.0])  # r = (1.5, 2) and (1.5, 3)
     array([0., 1.])
     """
-    ahead, cost = np.zeros(len(ranks)), np.zeros(len(ranks))  # r_j less its target, which changes no more than it must
+    ahead, cost = (
+        np.zeros(len(ranks)),
+        np.zeros(len(ranks)),
+    )  # `ahead` is r_j minus its target, and changes no more than it must
     for j, target in enumerate(targets):
         here = np.clip(ahead, ranks[:, j, 0] - target, ranks[:, j, 1] - target)
         cost, ahead = cost + np.abs(here - ahead), here
@@ -131,10 +135,10 @@ def joint_law(
 ) -> np.ndarray:
     """P[(z_1, ..., z_m)] of JointExp on {0, ..., size - 1}, over all sorted tuples.
 
-    A tuple weighs the product of what its parts do, 1/size each; with base "scales" the products are added up in which z weighs `by_scale`;
-    with base "places" those of `place_weights`, too, unless the noisy count is large. With candidates the number of points is fitted, by
-    summing over noisy counts; beside it, if the count is large, the number itself, for which right ranks that have some to spare cost less
-    than nothing.
+    The weight of a tuple before data are seen is the product of 1/size over its parts. With base "scales" or "places" the product of
+    `by_scale` over its parts is added, and with "places" also what `place_weights` gives, unless the noisy count is large (with one
+    candidate always). With several candidates the number of points is fitted, by a sum over noisy counts; if the noisy count is large,
+    the true number is a further candidate, for which right ranks with something to spare have negative costs.
 
     >>> joint_law([1, 1], [0.5], size=3, epsilon=math.log(2)).round(3).tolist()
     [0.167, 0.667, 0.167]
@@ -193,9 +197,9 @@ def inverse_sensitivity_law(
 ) -> np.ndarray:
     """P[(z_1, ..., z_m)] by inverse sensitivity on {0, ..., size - 1}: the distances are found by linear programmes over counts.
 
-    A tuple weighs what its parts do, see `joint_law`; for base "places" a noisy count by a hundredth of epsilon (a twentieth for 24 outputs
-    and more; or `share`) says whether intervals do. For so many outputs it also says of how many points answers may be right: `margin`
-    steps fewer. If that is given, it does so for all.
+    The weight of a tuple before data are seen is that of `joint_law`; for base "places" a noisy count, which spends a hundredth of epsilon
+    (a twentieth for 24 outputs and more; or `share`), decides whether `place_weights` are added. For 24 outputs and more it also decides of
+    how many points, at least, answers may be right: `margin` steps fewer. If `margin` is given, it does so for any number of outputs.
 
     >>> inverse_sensitivity_law([1, 1, 1, 1], [0.5], size=2, epsilon=math.log(2)).round(3).tolist()
     [0.081, 0.919]
@@ -209,7 +213,7 @@ def inverse_sensitivity_law(
     exact = [round(fraction * 2**32) / 2**32 for fraction in fractions]
     tuples, volumes, in_places = tuples_before(size, m, base, origin)
     kappa = (1 - share) * epsilon / 2
-    fewest = min(6.0, m * math.log(size) / 2) / kappa  # points of which answers may be right
+    fewest = min(6.0, m * math.log(size) / 2) / kappa  # the fewest points of which answers may be right
 
     def law(volumes: np.ndarray, least: float) -> np.ndarray:
         scores = [records_to_the_border(points, answers, exact, least=least) for answers in tuples]
@@ -233,8 +237,9 @@ def inverse_sensitivity_law(
 def records_to_the_border(
     points: Sequence[int], answers: Sequence[int], fractions: Sequence[float], *, least: float = 0.0
 ) -> float:
-    """How many records must come or go, in parts, until the answers no longer have the ranks f n of n >= `least` points; less than 0 if
-    they do not.
+    """How many records, fractions included, must come or go until the answers no longer have the ranks f n of n >= `least` points.
+
+    If they do not have them, minus the number that must come or go until they do.
 
     >>> round(records_to_the_border([1, 1, 2], [1], [0.5]), 6), round(records_to_the_border([1, 1, 2], [2], [0.5]), 6)
     (1.0, -1.0)
@@ -247,11 +252,11 @@ def records_to_the_border(
     at = [2 * values.index(z) + 1 for z in answers]
     rows = [f - (place < z) for z, f in zip(at, fractions, strict=True)]
     rows += [(place <= z) - f for z, f in zip(at, fractions, strict=True)]
-    holds = np.array([*rows, np.ones(counts.size)], float)  # of counts, of which all products must be so much or more:
+    holds = np.array([*rows, np.ones(counts.size)], float)  # the answers have the ranks if holds @ counts >= bounds
     bounds = np.append(np.zeros(len(rows)), least)
 
     def changes(inequalities: np.ndarray, bounds: np.ndarray) -> float:
-        """The least change of the counts, to numbers that are 0 or more, after which these are all so much or less."""
+        """The least change of the counts, to numbers >= 0, after which inequalities @ counts <= bounds."""
         both = np.concatenate([np.eye(counts.size), -np.eye(counts.size)], axis=1)
         found = scipy.optimize.linprog(
             np.ones(2 * counts.size),
@@ -266,7 +271,7 @@ def records_to_the_border(
 
 
 def tuples_before(size: int, m: int, base: str, origin: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All sorted m-tuples of {0, ..., size - 1}, what each weighs before data are seen, and what base "places" adds to that.
+    """All sorted m-tuples of {0, ..., size - 1}, the weight of each before data are seen, and what base "places" adds to that.
 
     >>> [part.tolist() for part in tuples_before(2, 1, "uniform", 0)]
     [[[0], [1]], [0.5, 0.5], [0.0, 0.0]]
@@ -278,7 +283,7 @@ def tuples_before(size: int, m: int, base: str, origin: int) -> tuple[np.ndarray
 
 
 def place_weights(values: np.ndarray, size: int) -> np.ndarray:
-    """The sum over 8 levels, with weight 1/36 each, of how much more than uniform values those weigh that lie in one of 2^l intervals.
+    """The sum over 8 levels l, with weight 1/36 each, of how much more likely than uniform tuples are those within one of 2^l intervals.
 
     >>> place_weights(np.array([[0, 3], [0, 1], [1, 1]]), 4).round(3).tolist()
     [0.0, 0.222, 0.667]
@@ -345,7 +350,7 @@ def in_order(laws: Sequence[Sequence[float]]) -> np.ndarray:
 def recursive_law(
     points: Sequence[int], bits: int, *, extra: int = 0, levels: int, m: int, epsilon: float
 ) -> dict[tuple[int, ...], float]:
-    """P[(z_1, ..., z_q)] of medians and medians of what lies beside them, over all ties, which `extra` bits break at random.
+    """P[(z_1, ..., z_q)] of medians and of the medians on either side of them, over all ways in which `extra` random bits break ties.
 
     >>> law = recursive_law([0, 1], 1, levels=1, m=1, epsilon=math.log(2))
     >>> {answers: round(p, 3) for answers, p in law.items()}
@@ -390,8 +395,8 @@ def sliced_law(
 
     Args:
       points: in {0, ..., domain - 1}.
-      gaps: for every released count how many points at least are passed over before each slice.
-      size: points at least of a slice on which the solver, which spends epsilon, runs.
+      gaps: for every released count, the least number of points skipped before each slice.
+      size: the least number of points of a slice on which the solver, which spends epsilon, runs.
       slice_epsilon, count_epsilon: rates of the noise in the sizes and in the count.
 
     >>> law = sliced_law([0, 1], dict.fromkeys(range(70), [0]), domain=2, size=2, slice_epsilon=9.0, count_epsilon=1.0, epsilon=1.0)
@@ -421,7 +426,7 @@ def sliced_law(
 
 @functools.cache
 def cut_law(points: tuple[int, ...], size: int, epsilon: float) -> np.ndarray:
-    """`depth_law` as an array, of slices that come up again and again.
+    """`depth_law` as an array, cached for slices that recur.
 
     >>> cut_law((0, 1), 2, 1.0).tolist()
     [0.5, 0.5]
@@ -538,7 +543,10 @@ def noisy_slices_law(
             none += p
             continue
         for (a, pa), (b, pb) in itertools.product(each.items(), repeat=2):
-            place = first + a, second + b  # a is the noise of what comes up to the first, b of all up to the second
+            place = (
+                first + a,
+                second + b,
+            )  # a is the noise in the number of points up to the first, b in that up to the second
             ranks[place] = ranks.get(place, 0.0) + p * pa * pb
     for (first, second), p in ranks.items():
         if second - first <= 2 * m:

@@ -156,7 +156,7 @@ def good_thresholds(xs: Sequence[int], ys: Sequence[int], bits: int, error: floa
 def per_mechanism(
     bits: int, epsilon: Fraction, delta: Fraction, depth: int, calibration: str
 ) -> tuple[Fraction, Fraction]:
-    """What each mechanism gets of LearnThresholds's budget."""
+    """The part of LearnThresholds's budget that each mechanism gets."""
     if calibration == "printed":
         return epsilon / (3 * depth), delta / (3 * depth)
     levels = levels_run(2**bits, depth)
@@ -209,7 +209,7 @@ def _rec_concave(
         return _sum_parts(_exponential(_weights(pieces, epsilon), [(0, T)])), Decimal(0)
 
     # Step 2. The added points stay candidates to the end, as steps 7 to 10 speak of [0, T']. A recursive call
-    # may thus return k > log2 T' of its parent, which then has one block only (8K > T') and takes it surely.
+    # may thus return k > log2 T' of its parent, which then has one block only (8K > T') and surely takes it.
     log = log2_ceiling(T)
     if 2**log > T:
         pieces = [*pieces, (T + 1, 2**log, min(Fraction(0), pieces[-1][2]))]
@@ -241,7 +241,7 @@ def best_windows(pieces: list[Piece], log: int) -> list[Fraction]:
 
 
 def _run_ends(pieces: Iterable[tuple[int, Fraction]]) -> list[int]:
-    """How far back from each piece the values stay at least its own."""
+    """For each piece, how far back the values stay at least as large as its own."""
     ends: list[int] = []
     open_runs: list[tuple[int, Fraction]] = []
     for end, value in pieces:

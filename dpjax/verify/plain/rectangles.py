@@ -1,4 +1,4 @@
-"""Naive references for rectangles (CLNSS §1.3.4): both ends of axis after axis, cut off by sorting lists, and the law in the plane."""
+"""Naive references for rectangles (CLNSS §1.3.4): both ends of one axis after another, cut off by sorting lists; the law in the plane."""
 
 import functools
 import math
@@ -13,8 +13,8 @@ from dpjax.verify.plain.tree_log import slice_sizes
 def slices(points: Sequence[Sequence[float]], labels: Sequence[bool], sizes: Sequence[int]) -> tuple[list[int], int]:
     """Which slice each row is in (-1 for none), and how many positive examples are in none.
 
-    Slice 2 i takes the least rows on axis i of the positive ones that remain, slice 2 i + 1 then the greatest; rows in their order tell
-    equal coordinates apart.
+    Slice 2 i takes the least rows on axis i of the positive ones that remain, slice 2 i + 1 then the greatest; the order of rows breaks
+    ties between equal coordinates.
 
     >>> slices([[5], [1], [4], [2], [3]], [1, 1, 1, 1, 0], [1, 2])
     ([1, 0, 1, -1, -1], 1)
@@ -33,12 +33,12 @@ def slices(points: Sequence[Sequence[float]], labels: Sequence[bool], sizes: Seq
 def plane_law(
     points: Sequence[Sequence[int]], *, size: int, bits: int, rate: float, spent: float, epsilon: float
 ) -> np.ndarray:
-    """P[four faces], then P[all-zero], of positive examples: slices of both ends of each axis, then the test of one or more left.
+    """P[four faces], then P[all-zero], of positive examples: slices of both ends of each axis, then the test whether any are left.
 
     Args:
-      points: of the plane, {0, ..., 2^bits - 1}^2; rows in their order tell equal coordinates apart.
-      size: points at least of a slice. rate: of the noise in the sizes.
-      spent: by the solvers on the depth. epsilon: by the test.
+      points: points of the plane, {0, ..., 2^bits - 1}^2; the order of rows breaks ties between equal coordinates.
+      size: least number of points of a slice. rate: rate of the noise in the sizes.
+      spent: what the solvers on the depth spend. epsilon: what the test spends.
 
     >>> law = plane_law([(0, 1)] * 5, size=1, bits=1, rate=9.0, spent=30.0, epsilon=30.0)
     >>> int(law.argmax()), round(float(law.max()), 3)  # 0 to 0 and 1 to 1

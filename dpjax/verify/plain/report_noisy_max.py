@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def permute_and_flip_law(scores: Sequence[float], epsilon: float) -> list[float]:
-    """P[i]: candidates come up in a random order, and the first whose coin of bias exp(epsilon (score - best) / 2) says so is it.
+    """P[i]: candidates come up in a random order, and the first whose coin of bias exp(epsilon (score - best) / 2) accepts is chosen.
 
     >>> [round(p, 3) for p in permute_and_flip_law([0, 1], 2 * math.log(2))]
     [0.25, 0.75]

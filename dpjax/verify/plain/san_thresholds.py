@@ -1,6 +1,6 @@
 """A naive exact reference for SanThresholds (BNS Figure 11) on domains of at most 32 bits, where RecConcave is one exponential mechanism.
 
-`run` executes the figure with mechanisms handed over as functions, and records every one that it invokes; `law` goes through all outcomes.
+`run` executes the figure with mechanisms given as functions, and records every one that it invokes; `law` enumerates all outcomes.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from dpjax.verify.plain.choosing import choosing_law
 from dpjax.verify.plain.exponential import exponential_law
 from dpjax.verify.plain.laplace import laplace_tail
 
-Step = tuple[str, int, int]  # a mechanism, and the range that it looks at
+Step = tuple[str, int, int]  # a mechanism, and the range that it reads
 
 
 def run(
@@ -28,12 +28,12 @@ def run(
 
     Args:
       last: the greatest element.
-      budget: `calls`.
+      budget: how many calls there may be.
       passes: whether the noisy count of [k, end] passes step 3.
       length: RecConcave's z, or None.
       choose: the interval [a, b] of [k, end] that the Choosing Mechanism takes given z, or None.
       every_call: whether every call costs one of the budget (printed), or only one that passes step 3 (proved).
-      literal: halt when the budget = 0, as the figure says, and not when it is below 1.
+      literal: whether to halt only when the budget = 0, as the figure says, and not when it is below 1.
 
     >>> everything = {"passes": lambda k, end: True, "length": lambda k, end: 0, "choose": lambda k, end, z: (k, k)}
     >>> run(99, 7.5, **everything)[1], run(99, 7.5, literal=True, **everything)[1]
@@ -108,8 +108,8 @@ def law(
 ) -> dict[tuple[tuple[int, int, str], ...], float]:
     """P of every skeleton of a run: what is released but for the noise, as (b, the true number of points, how it was counted).
 
-    How: "fresh" by step 11; "low" by step 2, given that it did not pass step 3; "high" given that it passed, bottom following; "any" where
-    no budget was left to ask.
+    How: "fresh" by step 11; "low" by step 2, given that it did not pass step 3; "high" given that it passed and bottom followed; "any"
+    where no budget was left for the test.
 
     >>> given = {"n": 8, "alpha": 0.9, "epsilon": 2.0, "recursion_epsilon": 2.0, "calls": 2, "every_call": False}
     >>> round(sum(law([5, 3], **given).values()), 9)

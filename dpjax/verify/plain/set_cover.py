@@ -32,15 +32,15 @@ def round_law(
     shift: int,
     measure: Sequence[float] | None = None,
 ) -> list[float]:
-    """P[h] in one round, for examples that are left; table[h][x] is h(x), scale None is no noise, and a measure of the h is 1 if not given.
+    """P[h] in one round, for the examples that are left; table[h][x] is h(x), and scale None means no noise.
 
     q(h) = min(#_(h->0)(S0) - b/k, -#_(h->0)(S1)), b = |S0| + floor(Lap(scale)) - shift; P[h] is proportional to measure(h) exp(rate q(h))
-    given b, the measures being alike if there are none.
+    given b, all measures being equal if none are given.
     """
     logs = [0.0] * len(table) if measure is None else [math.log(share) / rate for share in measure]
     counts = [[sum(not row[x] for x, y in left if y == label) for label in (0, 1)] for row in table]
     negatives = sum(y == 0 for _, y in left)
-    # Beyond these values of b one of the two terms decides for all h, and the law stays as it is.
+    # Beyond these values of b one of the two terms decides for all h, and the law no longer changes.
     least, most = k * min(map(sum, counts)), k * max(map(sum, counts))
     start = negatives - shift
     noises = {0: 1.0} if scale is None else noise_law(scale, least - start - 1, most - start + 1)

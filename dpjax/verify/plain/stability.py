@@ -6,12 +6,12 @@ from dpjax.verify.plain.laplace import laplace_tail
 
 
 def stability_law(scores: Sequence[float], *, scale: float, threshold: float) -> list[float]:
-    """P[i], then of bottom: the first of the best is kept if its gap to the next + Lap(scale) >= threshold.
+    """P[i], then P[bottom]: the first of the best is kept if its gap to the next + Lap(scale) >= threshold.
 
     >>> [round(p, 3) for p in stability_law([1, 4, 2], scale=1.0, threshold=2.0)]
     [0.0, 0.5, 0.0, 0.5]
     """
     best, *others = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
-    # One that is alone leads by an infinite gap.
+    # A single candidate leads by an infinite gap.
     kept = laplace_tail((threshold - (scores[best] - scores[others[0]])) / scale) if others else 1.0
     return [*(kept if i == best else 0.0 for i in range(len(scores))), 1 - kept]

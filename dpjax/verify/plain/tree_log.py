@@ -128,7 +128,7 @@ def _tree_log_law(data: tuple[int, ...], bits: int, levels: tuple[Level, ...], e
 
 
 def add(law: Law, value: int | None, p: float) -> None:
-    """More probability on a value."""
+    """Adds probability to a value."""
     law[value] = law.get(value, 0.0) + p
 
 
@@ -142,7 +142,7 @@ def padded_bits(bits: int) -> int:
 
 
 def slice_sizes(least: int, available: int, epsilon: float | None) -> Iterator[tuple[float, int]]:
-    """(probability, size) of a slice of least + Geom(1 - e^-epsilon) elements, or all that there are."""
+    """(probability, size) of a slice of least + Geom(1 - e^-epsilon) elements, or of all elements if there are fewer."""
     size, reached = min(least, available), 1.0  # P[the size is at least this]
     while epsilon is not None and size < available:
         yield -math.expm1(-epsilon) * reached, size

@@ -10,8 +10,8 @@ from dpjax.verify.plain.exponential import exponential_law
 def tree(bits: int) -> dict[int, tuple[range, int]]:
     """key -> (its subtree's interval, its level) of the search tree over {0, ..., 2^bits - 1}.
 
-    Each interval's key is what the greatest power of two divides, 0 only where it is alone; the level is the number of trailing zeros
-    and one, for the key 0 it is 0.
+    The key of an interval is its element divisible by the greatest power of two, 0 only where 0 is alone; the level is the number of
+    trailing zeros plus one, and 0 for the key 0.
 
     >>> tree(2)
     {2: (range(0, 4), 2), 1: (range(0, 2), 1), 0: (range(0, 1), 0), 3: (range(3, 4), 1)}
@@ -101,7 +101,7 @@ def failure(law: Sequence[float], points: Sequence[int]) -> float:
 
 
 def multisets(n: int, bits: int) -> Iterator[tuple[int, ...]]:
-    """All of n points.
+    """All multisets of n points.
 
     >>> list(multisets(2, 1))
     [(0, 0), (0, 1), (1, 1)]

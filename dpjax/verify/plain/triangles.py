@@ -11,7 +11,7 @@ from dpjax.verify.plain.halfplanes import Labels, Point, halfplane_measures
 
 
 def triangle_shares(points: Sequence[Point], bits: int, measure: str) -> dict[Labels, Fraction]:
-    """The share of the triples of halfplanes whose intersection labels the points so, for each way to label them.
+    """For each way to label the points, the share of the triples of halfplanes whose intersection labels them that way.
 
     >>> shares = triangle_shares([(0, 0), (1, 1)], 1, "axes")
     >>> sum(shares.values()), shares[True, True]
@@ -30,13 +30,13 @@ def triangle_shares(points: Sequence[Point], bits: int, measure: str) -> dict[La
 def gibbs_laws(labels: Any, share: Any, scores: Any, rates: Sequence[float]) -> Any:
     """P[triple of labellings] after all sweeps, and exactly: two arrays with three axes.
 
-    One chain that starts at three halfplanes of the measure and draws each of the three anew in each sweep, given the two others.
+    There is one chain, which starts at three halfplanes drawn from the measure and draws each anew in each sweep, given the two others.
 
     Args:
-      labels: of all halfplanes, booleans of shape (halfplanes, points).
-      share: of the measure.
-      scores: a function of labels, of shape (triangles, points), to their scores.
-      rates: of the sweeps.
+      labels: the labels of all halfplanes, booleans of shape (halfplanes, points).
+      share: each halfplane's share of the measure.
+      scores: a function from labels, of shape (triangles, points), to their scores.
+      rates: the rates of the sweeps.
     """
     pairs = labels[:, None] & labels[None]
     q = np.stack([scores(pairs.reshape(-1, labels.shape[1]) & one).reshape(pairs.shape[:2]) for one in labels])
