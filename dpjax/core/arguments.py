@@ -189,7 +189,7 @@ def known_integer(name: str, value: Any) -> int:
 
 
 def counts(*, at_least: int = 1, unbounded: bool = False, **values: Any) -> None:
-    """Refuses all but integers >= `at_least`, and those that formulas in floats cannot hold unless `unbounded`, as sizes of domains are."""
+    """Refuses all but integers >= `at_least` that formulas in floats can hold; if `unbounded`, as sizes of domains are, of any size."""
     for name, value in values.items():
         integer(name, value, at_least=at_least) if unbounded else count(name, value, at_least=at_least)
 
@@ -201,7 +201,7 @@ def positive(**values: Any) -> None:
 
 
 def fractions(**values: Any) -> None:
-    """Refuses all but numbers strictly between 0 and 1, and those so small that float64 cannot hold products of two, and quotients."""
+    """Refuses all but numbers strictly between 0 and 1, large enough that float64 holds products of two, and quotients."""
     for name, value in values.items():
         number(name, value, above=0.0, at_least=_LEAST_FRACTION, below=1.0)
 

@@ -75,7 +75,7 @@ def _repeated(function: Callable[..., Any], arguments: Sequence[Any]) -> list[np
 
 
 def repeats(function: Callable[..., Any], *arguments: Any) -> bool:
-    """Whether some runs function(key, *arguments) give the same by the same key twice, to the bit; nothing is compiled as a whole.
+    """Whether some runs function(key, *arguments) give the same twice with the same key, to the bit; nothing is compiled as a whole.
 
     >>> repeats(lambda key: jax.random.uniform(key)), repeats(lambda key: np.random.default_rng().random())
     (True, False)
@@ -84,7 +84,7 @@ def repeats(function: Callable[..., Any], *arguments: Any) -> bool:
 
 
 def is_pure(function: Callable[..., Any], several: Sequence[Sequence[Any]] = ((),)) -> bool:
-    """Whether some runs function(key, *arguments) give the same by the same key twice, to the bit, and nearly the same if compiled.
+    """Whether some runs function(key, *arguments) give the same twice with the same key, to the bit, and nearly the same if compiled.
 
     Draws that do not come from the key would be made once and for all by compilation.
 

@@ -43,7 +43,7 @@ class Encoding:
     Attributes:
       kind: "integers", "decimals" or "floats".
       dtype: the type of the values, as NumPy writes it; "object" for integers beyond 64 bits.
-      low: the value of code 0: an integer in units of the dtype, a fraction for decimals, or for floats their place in the order of floats.
+      low: the value of code 0: an integer in units of the dtype, a fraction for decimals, or for floats its place in the order of floats.
       unit: one step, in the same units as `low`.
       last: the code of the upper bound.
     """

@@ -99,7 +99,7 @@ class MultiSample:
 
 
 def _labels(y: Any, rows: int) -> Array:
-    """y as an array of zeros and ones (rows, k), checked."""
+    """y as an array of numbers (rows, k), checked to be zeros and ones unless it is traced."""
     if not isinstance(y, jax.Array):
         y = arguments.array("y", y)
     if not arguments.holds_numbers(y):

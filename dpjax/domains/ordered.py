@@ -68,7 +68,7 @@ class Pieces:
       values: shape (pieces,).
       last: the last point T of the range.
       end: one beyond the last piece, 2^exponent + 1, where 2^exponent is the least power of two >= T. If T is not a power of
-        two, the function is continued on (T, 2^exponent], by pieces of their own.
+        two, the function is continued on (T, 2^exponent], by pieces of its own.
       exponent: see `end`; int32.
       shape: what `longest_runs` may assume (static). "walk": neighbouring values differ by at most 1, and empty pieces never dip below
         both the nearest non-empty ones. "peak": a function that rises by 1 at each step up to its greatest value and then falls by 1 at

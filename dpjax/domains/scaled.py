@@ -144,7 +144,7 @@ def leading_zeros(high: UInt32[Array, "*n"], low: UInt32[Array, "*n"]) -> UInt32
 
 
 def log_of(high: Array, low: Array, size: Array) -> Float[Array, "*n"]:
-    """The logarithm of what `between` found to relative accuracy, if nothing was carried; up to 96 digits, the number is rounded once."""
+    """The logarithm, to relative accuracy, of what `between` found if nothing was carried; up to 96 digits, the number is rounded once."""
     exponent = size - 32
     here = jnp.clip(exponent, -32, 64)
     power = lax.bitcast_convert_type((here + 127) << 23, jnp.float32).astype(float)

@@ -149,7 +149,7 @@ def power_of_two(exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n li
 
 
 def largest(bits: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
-    """2^bits - 1, the largest number of `bits` bits (traced); `bits` may be up to 32 limbs, all that there are."""
+    """2^bits - 1, the largest number of `bits` bits (traced); `bits` may be up to 32 * limbs, all that there are."""
     top = power_of_two(bits, limbs)
     return subtract(top, one_like(top))
 

@@ -212,9 +212,7 @@ def _log_combs(many: int) -> list[float]:
     return list(map(math.log, combs))
 
 
-@functools.partial(
-    jax.jit, static_argnames="counts"
-)  # called outside other programs, it is one program, not one for each operation
+@functools.partial(jax.jit, static_argnames="counts")  # outside other programs, one program, not one for each operation
 def _log_excess(epsilons: Array, epsilon: Array, counts: tuple[int, ...]) -> Array:
     """ln D(E)."""
     inside, _ = _terms(counts)

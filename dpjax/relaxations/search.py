@@ -127,16 +127,14 @@ def _proposal(key: Array, counts: Array, tags: Array, kinds: Array) -> tuple[Arr
 
 
 def _exchange(key: Array, counts: Array, tags: Array, drawn: Array) -> tuple[Array, Array]:
-    """An exchange of a power of two of records, or all of them, for any kind or one next to the old one."""
+    """Turns records of one kind, a power of two of them or all, into any kind or one next to theirs, or draws tags, or both."""
     keys = jax.random.split(key, 6)
     m = counts.shape[0]
     source = jax.random.categorical(keys[0], jnp.where(counts > 0, 0.0, -jnp.inf))
     near = source + jnp.where(jax.random.bernoulli(keys[1]), 1, -1)
     target = jnp.where(jax.random.bernoulli(keys[2]), near % m, jax.random.randint(keys[3], (), 0, m))
     amount = jnp.minimum(counts[source], jnp.int32(1) << jax.random.randint(keys[4], (), 0, 12).astype(jnp.int32))
-    what = jax.random.randint(
-        keys[5], (), 0, 4
-    )  # a quarter of exchanges only draw tags, half of them only move records
+    what = jax.random.randint(keys[5], (), 0, 4)  # a quarter of exchanges only draw tags, half only move records
     amount = jnp.where(what == 0, 0, amount)
     moved = counts.at[source].add(-amount).at[target].add(amount)
     return moved, jnp.where(what <= 1, drawn, tags)

@@ -331,7 +331,7 @@ def _fitting(
 
 
 def _compiled(build: Callable[[int], Any], lanes: int, signature: Signature) -> tuple[Any, int]:
-    """The program with the most lanes, at most `lanes`, that fits into memory by the compiler's own account, and its lanes; MemoryError."""
+    """(The program with the most lanes, up to `lanes`, that fits into memory by the compiler's account, its lanes); MemoryError if none."""
     while True:
         # Compiled here: worker threads do not see this thread's jax.config contexts and would trace anew.
         program = build(lanes)

@@ -21,10 +21,7 @@ from dpjax.trials.shared import Keeper
 from dpjax.trials.table import Table
 
 COLUMNS = ("n", "low", "high", "by", "reason")
-FEWEST, FURTHEST = (
-    1023,
-    4095,
-)  # bounds on the expected examples of a dpjax algorithm for which there is room from the start
+FEWEST, FURTHEST = 1023, 4095  # bounds on the examples of a dpjax algorithm for which there is room from the start
 FIRST_LOOK = 32  # trials before the first decision on which side of beta the rate lies
 REACH = 1.5  # factor from n up to which the ends of its interval are searched for
 

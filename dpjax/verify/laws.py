@@ -40,7 +40,7 @@ class Laws:
         Each step ends at a larger epsilon, from which on its pair stays within delta, so no pair comes twice.
         """
         epsilon = self._pure()[0] if delta == 0.0 else 0.0
-        # An event of exactly this probability is within it; outcomes that are each below the rounding may be above it together.
+        # An event of probability exactly delta is within delta; outcomes that are each below the rounding may exceed it together.
         delta += self.rounding
         while True:
             found, first, second = self.delta_at(epsilon)

@@ -83,7 +83,7 @@ def weighed(ordered: Float[Array, "n"], quality: Float[Array, "gaps"], *, low: A
     low, high = (jnp.asarray(end, ordered.dtype) for end in (low, high))
     ends = jnp.concatenate([low[None], ordered, high[None]])
     lengths = jnp.diff(ends)
-    # A NaN is not a length > 0 but must be noticed all the same; invalid ends (traced ones) leave no gap.
+    # A NaN is not a length > 0 but must be noticed all the same; invalid ends (possible if traced) leave no gap.
     broken = jnp.isnan(lengths) | ~jnp.any(lengths > 0)
     log_lengths = jnp.where(lengths > 0, jnp.log(jnp.where(lengths > 0, lengths, 1.0)), -jnp.inf)
     weights = log_lengths + jnp.asarray(factor, ordered.dtype) * (quality - jnp.max(quality))

@@ -12,7 +12,7 @@ Says = Callable[[Any, Any], bool]
 def label_private_law(
     examples: Iterable[tuple[Any, int]], named: Iterable[Any], concepts: Iterable[Any], says: Says, epsilon: float
 ) -> dict[Any, float]:
-    """P of each concept of H, which holds the first of all concepts that label the named points alike.
+    """P of each concept of H, which holds, of concepts that label the named points alike, the first one.
 
     Args:
       examples: (x, y) whose labels count. named: the points B. concepts: all of them. says: (concept, x) -> its label.

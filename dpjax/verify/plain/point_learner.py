@@ -13,9 +13,7 @@ from dpjax.verify.plain import noisy_counts
 from dpjax.verify.plain.laplace import laplace_tail
 
 Example = tuple[int, tuple[int, ...]]
-Law = dict[
-    tuple[int | None, ...] | None, float
-]  # by the k points that are named, None for an all-zero one; the key None is bottom
+Law = dict[tuple[int | None, ...] | None, float]  # by the k points named, None for all-zero; the key None is bottom
 
 
 def gap(examples: Sequence[Example], heavy: Sequence[int], k: int) -> float:

@@ -67,7 +67,7 @@ def rank_exponential_laws(
     base: str = "uniform",
     origin: int = 0,
 ) -> list[list[float]]:
-    """P[z], z = 0, ..., size - 1, of the exponential mechanism on the rank error, for each fraction; base "scales" is half `by_scale`.
+    """P[z], z = 0, ..., size - 1, of the exponential mechanism on the rank error, for each fraction; half of base "scales" is `by_scale`.
 
     >>> [[round(p, 3) for p in law] for law in rank_exponential_laws([1, 1], [0.5], size=3, epsilon=math.log(2))]
     [[0.167, 0.667, 0.167]]
@@ -112,10 +112,7 @@ def gap_cost(ranks: np.ndarray, targets: Sequence[float] | np.ndarray) -> np.nda
     >>> gap_cost(np.array([[(0, 2), (2, 2)], [(1, 2), (3, 3)]]), [1.5, 2.0])  # r = (1.5, 2) and (1.5, 3)
     array([0., 1.])
     """
-    ahead, cost = (
-        np.zeros(len(ranks)),
-        np.zeros(len(ranks)),
-    )  # `ahead` is r_j minus its target, and changes no more than it must
+    ahead, cost = np.zeros(len(ranks)), np.zeros(len(ranks))  # ahead: r_j minus its target, changed only as it must be
     for j, target in enumerate(targets):
         here = np.clip(ahead, ranks[:, j, 0] - target, ranks[:, j, 1] - target)
         cost, ahead = cost + np.abs(here - ahead), here
@@ -543,10 +540,7 @@ def noisy_slices_law(
             none += p
             continue
         for (a, pa), (b, pb) in itertools.product(each.items(), repeat=2):
-            place = (
-                first + a,
-                second + b,
-            )  # a is the noise in the number of points up to the first, b in that up to the second
+            place = first + a, second + b  # a is the noise in the count up to the first, b in that up to the second
             ranks[place] = ranks.get(place, 0.0) + p * pa * pb
     for (first, second), p in ranks.items():
         if second - first <= 2 * m:

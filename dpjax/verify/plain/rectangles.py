@@ -38,7 +38,7 @@ def plane_law(
     Args:
       points: points of the plane, {0, ..., 2^bits - 1}^2; the order of rows breaks ties between equal coordinates.
       size: least number of points of a slice. rate: rate of the noise in the sizes.
-      spent: what the solvers on the depth spend. epsilon: what the test spends.
+      spent: what each solver on the depth spends. epsilon: what the test spends.
 
     >>> law = plane_law([(0, 1)] * 5, size=1, bits=1, rate=9.0, spent=30.0, epsilon=30.0)
     >>> int(law.argmax()), round(float(law.max()), 3)  # 0 to 0 and 1 to 1
