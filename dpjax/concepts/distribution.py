@@ -98,7 +98,7 @@ class Distribution:
           What the learners of this class take: a `Sample`, a `MultiSample`, `Examples`.
 
         Raises:
-          TypeError: a key that is none, or numbers that are not ints. ValueError: capacity < 1, or n outside 1, ..., capacity. A traced n
+          TypeError: not a PRNG key, or numbers that are not ints. ValueError: capacity < 1, or n outside 1, ..., capacity. A traced n
           is not checked: outcomes on a sample that lacks rows have the status OUTSIDE_DOMAIN.
 
         >>> from dpjax.concepts import thresholds

@@ -197,8 +197,8 @@ class UniformProduct(Product):
 class LogUniformProduct(Product):
     """Every scale of the distance from a face has the same mass: x_i = face +- floor(2^U), U uniform on [0, octaves).
 
-    Each face of an axis has half of the mass, of which the share `inside` lies on the target's side of it: the hard distribution, as for
-    thresholds. A fraction is stretched to the half of `thresholds.LogUniform` by float32 arithmetic: drawn masses differ from those of
+    Each face of an axis has half of the mass, of which the share `width` 2^-32 lies on the target's side of it: the hard distribution, as
+    for thresholds. A fraction is stretched to the half of `thresholds.LogUniform` by float32 arithmetic: drawn masses differ from those of
     `below` by less than 2^-22.
     """
 

@@ -137,6 +137,11 @@ class LogUniform(ThresholdDistribution):
     These are the hard distributions for private threshold learners (uniform ones are easy: the answer may be off by 2^d / n).
     A draw has 32 random bits, and 2^U is cut to its 24 leading binary digits; `error` and `within` are those of the uncut law, from
     which the drawn one differs by less than 2^-23 / octaves in Kolmogorov distance.
+
+    Attributes:
+      target: the threshold that labels.
+      octaves: how many scales there are.
+      limbs: of a point (static).
     """
 
     target: UInt32[Array, "more"]
@@ -214,7 +219,13 @@ class LogUniform(ThresholdDistribution):
 
 @frozen
 class Uniform(ThresholdDistribution):
-    """Uniform on X_d; for d > 32 on its 2^32 multiples of 2^(d-32), for which `error` and `within` are exact."""
+    """Uniform on X_d; for d > 32 on its 2^32 multiples of 2^(d-32), for which `error` and `within` are exact.
+
+    Attributes:
+      target: the threshold that labels.
+      bits: d.
+      limbs: of a point (static).
+    """
 
     target: UInt32[Array, "more"]
     bits: Int[Array, ""]
@@ -266,7 +277,14 @@ class Uniform(ThresholdDistribution):
 
 @frozen
 class PointMasses(ThresholdDistribution):
-    """Finitely many points, with `cumulative[i]` 2^-32 of the mass strictly below points[i] (so masses are multiples of 2^-32)."""
+    """Finitely many points, with `cumulative[i]` 2^-32 of the mass strictly below points[i] (so masses are multiples of 2^-32).
+
+    Attributes:
+      target: the threshold that labels.
+      points: the points, increasing.
+      cumulative: see above.
+      limbs: of a point (static).
+    """
 
     target: UInt32[Array, "more"]
     points: UInt32[Array, "m more"]

@@ -35,7 +35,7 @@ class ThresholdClass:
         return Choices(concepts=self.each(points), where=where, right=self.right, fits=jnp.bool_(True))
 
     def right(self, ones: Real[Array, "slots"], zeros: Real[Array, "slots"]) -> Real[Array, "dichotomies"]:
-        """How many examples, or how much weight, each threshold labels right, given both labels' numbers at each point, in order."""
+        """How many examples, or how much weight, each threshold labels right, from both labels' numbers or weights at increasing points."""
         gained = sums.running(ones - zeros)
         return jnp.sum(zeros, dtype=ones.dtype) + jnp.concatenate([jnp.zeros(1, ones.dtype), gained])
 

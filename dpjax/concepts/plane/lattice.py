@@ -13,7 +13,7 @@ of slope above 1 in (x, y) has a slope below 1 in (y, x)). GEO draws lines unifo
 
 **Areas.** Every piece between lines of the dual plane, those of points (u, v) and the edges of the chart, has area at least 1/(2 D^3): its
 corners have rational coordinates (p/q, r/q) with a common denominator q <= D - 1 (two points' lines cross at slope (v1 - v2)/(u1 - u2);
-at the edges, slopes are whole and heights are whole or over u). A triangle of three corners has area |det (p, r, q)|/(2 q1 q2 q3), and
+at the edges, heights are whole and slopes are whole or over u). A triangle of three corners has area |det (p, r, q)|/(2 q1 q2 q3), and
 the determinant is an integer. GEO's Claim 4.6 says 1/(4 (D - 1)^4), by an argument that does not hold (an area is not the square of a
 side).
 

@@ -46,9 +46,8 @@ from dpjax.learners.halfplanes.select import Placed, SelectHalfplane, select_hal
 from dpjax.mechanisms import exponential as exponential_mechanism
 
 MOST_REACH = 120  # log2 of the largest slopes for which a law is computed in float32
-MOST_RATE = (
-    2.0**96
-)  # at this rate the weight e^-rate of an error is 0 in any float, and the rate times all errors is still a float
+# At this rate the weight e^-rate of an error is 0 in any float, and the rate times all errors is still a float.
+MOST_RATE = 2.0**96
 MOST_ROWS = 127  # the most rows for a law, which sums over about as many pieces as their cube
 ROUNDED = 8  # machine epsilons by which an end of a piece may be off
 
@@ -148,7 +147,7 @@ class Exponential(Algorithm):
         """Which pieces belong to the event."""
         if isinstance(event, Accurate):
             return event.allows(errors, data.n_valid)
-        # The event is labels of the rows: piece j belongs to it if the rows with label 1 are exactly those at places from j on.
+        # Here an event is a label for each row: piece j belongs to it if the rows with label 1 are exactly those at places from j on.
         labels = jnp.pad(event, (0, data.rows - event.shape[0]))
         wrong = jnp.where(data.valid, jnp.where(labels, 1, -1), 0)[order]
         none = jnp.zeros((order.shape[0], 1), jnp.int32)

@@ -29,7 +29,7 @@ Both sizes are derived in `dpjax.bounds.labels`. They hold for labels given by a
 | `parities` | 2^rank | d | rank <= 16, any d <= 1024 |
 | `rectangles` | at most sum_(i <= 2D) C(n, i) | 2D | (n (n + 1) / 2)^D <= 2^22, (2n + 1)^D <= 2^24 |
 
-More points than can be listed are refused; where they are traced the output is bottom, which reveals something of the points only.
+More points than can be listed are refused; where they are traced the output is bottom, which depends on the points only.
 Rectangles take `dpjax.data.examples.Examples`.
 
     >>> import jax

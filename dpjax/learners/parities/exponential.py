@@ -92,7 +92,7 @@ class ParityExponential(Ordered):
         return Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples for uniform points labelled by a parity, as many for every alpha in (0, 1/2); see `bounds.exponential_parities`."""
+        """Examples for uniform points labelled by a parity, as many for every alpha in [0, 1/2); see `bounds.exponential_parities`."""
         arguments.real("alpha", alpha, at_least=0.0, below=0.5)
         return whole(bounds.exponential_parities(self.bits, beta, float(self.epsilon)))
 

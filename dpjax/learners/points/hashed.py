@@ -2,9 +2,9 @@
 
 (Beimel, Brenner, Kasiviswanathan and Nissim 2014 gave the first learner of this kind.) A random affine map x -> A x + b over GF(2) into
 X_m is pairwise independent, and is drawn without regard to the data: given the map, the learner is the exponential mechanism on X_m,
-all-zero included. The error of the target's bucket is the mass under D of the other points in it, 2^-m on average: it is above alpha/8 with
-probability at most 2^-m 8/alpha <= beta/2 for 2^m >= 16/(alpha beta). Only buckets that occur are examined, so the dependence on beta costs
-no more than a logarithm.
+all-zero included. The error of the target's bucket is the mass under D of the other points in it, at most 2^-m on average: it is above
+alpha/8 with probability at most 2^-m 8/alpha <= beta/2 for 2^m >= 16/(alpha beta). Only buckets that occur are examined, so the dependence
+on beta costs no more than a logarithm.
 
 Its plain twin, given the hash, is `dpjax.verify.plain.exponential.point_law` with the all-zero hypothesis.
 """
@@ -53,7 +53,13 @@ class Hash:
 
 @frozen
 class Bucket:
-    """The hypothesis "x hashes to this bucket", or all-zero; k of them, each with its hash, where `zero` has an axis of k."""
+    """The hypothesis "x hashes to this bucket", or all-zero; k of them, each with its hash, where `zero` has an axis of k.
+
+    Attributes:
+      hash: the hash of points to buckets.
+      bucket: the number of the bucket, a wide integer of one limb; it means nothing where `zero`.
+      zero: whether the hypothesis is all-zero.
+    """
 
     hash: Hash
     bucket: UInt32[Array, "*k 1"]
@@ -78,7 +84,14 @@ class Bucket:
 
 @frozen
 class HashedPoints(OnePointLearner):
-    """The improper pure learner; see the module. It has a law only once its hash is given: `learner.given(learner.hash(key))`."""
+    """The improper pure learner; see the module. It has a law only once its hash is given: `learner.given(learner.hash(key))`.
+
+    Attributes:
+      bits: d.
+      epsilon: privacy parameter.
+      limbs: of a point (static).
+      buckets: m, the number of bits of a bucket (static).
+    """
 
     output_kind: ClassVar[type] = Bucket
     bits: Int[Array, ""]
@@ -133,6 +146,10 @@ class GivenHash(OnePointLearner):
 
     Events are intervals (low, high) and `BucketSet`s of bucket numbers. A set of points, such as `distribution.within(alpha)`, does not
     say which buckets belong to it, and is refused.
+
+    Attributes:
+      bits, epsilon, limbs, buckets: as for `HashedPoints`.
+      hash: the hash.
     """
 
     output_kind: ClassVar[type] = Bucket

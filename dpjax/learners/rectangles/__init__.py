@@ -25,14 +25,14 @@ one more positive example. Ordering by (x_i, row) then inserts one entry into th
   not among the first m of its list, the low slices are equal, and the high ones differ at most by the replacement of an entry by z. (ii) If
   it is, the low slices differ by the replacement of v, the last entry of the other list's slice, by z. Then v is the additional entry of
   what remains, and it comes last in the order of the high slice, which contains it only if it takes everything. (iii) A slice that takes
-  all of both lists differs by an insertion, and nothing remains. So one slice per axis differs by a replacement, until at most one differs
-  by an insertion and all later ones are empty. A replacement is two steps of add/remove. In all: D times (2e, (1 + exp(e)) d), and once
-  (e, d), for the insertion or for the count, which differs (by one) only if nothing was exhausted.
+  all of both lists differs by an insertion, and nothing remains. So at most one slice per axis differs by a replacement, until at most one
+  differs by an insertion and all later ones are empty. A replacement is two steps of add/remove. In all: D times (2e, (1 + exp(e)) d), and
+  once (e, d), for the insertion or for the count, which differs (by one) only if nothing was exhausted.
 - A solver sees at most `capacity` points of a slice. The probability that noise makes any slice larger is at most
   2^-20 delta / (1 + exp(epsilon)) for all slices together. This is charged: the accountants are given delta (1 - 2^-20).
 
-**Utility.** Let the examples be independent and labelled by a rectangle t. Let W bound the sum of all noises, so that K = 2D m + W entries
-are in slices; R remain, and the test is R + noise >= tau, where the noise is two-sided geometric of rate e.
+**Utility.** Let the examples be independent and labelled by a rectangle t. Let W bound the sum of all noises, so that at most K = 2D m + W
+entries are in slices; R remain, and the test is R + noise >= tau, where the noise is two-sided geometric of rate e.
 
 *Faces.* If R >= 1, every slice was full. The solver of a slice then fails with probability at most beta_1 = beta/(4D). If none fails, each
 face is an interior point of its slice. So low_i <= max A_i <= min B_i <= high_i for the two slices of axis i, and the hypothesis h lies in
@@ -43,12 +43,12 @@ each example a uniform u that breaks ties (rows in the order of u are again inde
 independent draws from a law P in which the key (x_i, u) has no atoms. The P-mass of what precedes the k-th smallest key is distributed
 as the k-th smallest of N uniforms, and given the k smallest entries the others are independent draws from P conditioned to follow
 them. So each slice multiplies the share of mass that is left by an independent Beta(N_j - k_j + 1, k_j), N_j = N - k_1 - ... - k_(j-1),
-just as the gaps of N uniforms do: 1 - U_(k_1), (1 - U_(k_1 + k_2)) / (1 - U_(k_1)), ... After all slices the share is 1 - U_(K), and
-the mass lost is p U_(K), where p = P[t]. Those of n uniforms that are below p, divided by p, are N uniforms with the right law of N: if
-N >= K, p U_(K) is the K-th smallest of n uniforms.
+just as the gaps of N uniforms do: 1 - U_(k_1), (1 - U_(k_1 + k_2)) / (1 - U_(k_1)), ... After all slices the share is at least
+1 - U_(K), and the mass lost is at most p U_(K), where p = P[t]. Those of n uniforms that are below p, divided by p, are N uniforms with the
+right law of N: if N >= K, p U_(K) is the K-th smallest of n uniforms.
 
 *Together.* Let V be the number of the n uniforms below alpha, with law Bin(n, alpha).
-- p > alpha: if V >= K + 2 tau - 1 then R = N - K >= 2 tau - 1 and error(h') <= alpha; the test fails with probability at most
+- p > alpha: if V >= K + 2 tau - 1 then R >= N - K >= 2 tau - 1 and error(h') <= alpha; the test fails with probability at most
   b_t = r^tau / (1 + r), r = exp(-e).
 - p <= alpha: the all-zero hypothesis has error p, and any h in t has at most that. If R = 0, the test passes with probability at most b_t.
 Hence error(h) <= alpha except with probability P[Bin(n, alpha) < K + 2 tau - 1] + P[noises > W] + b_t + 2D beta_1: no union bound over

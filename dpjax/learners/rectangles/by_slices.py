@@ -57,6 +57,22 @@ class Rectangles(Algorithm):
     depend on all faces at once, so their law is available on small domains only.
 
     One compiled program serves every number of examples up to its bucket and every budget with the same capacity.
+
+    Attributes:
+      solver: the interior point solver that is run on each slice.
+      bits: d.
+      slice_epsilon: rate of the noise in the slices' sizes; infinite if sizes are public.
+      count_epsilon: privacy parameter of the test, e.
+      size: m, the least size of a slice.
+      noise: W, the bound on the sum of all noises in the sizes that `sample_size` uses.
+      threshold: tau, of the test.
+      delta: the total delta at which privacy is stated.
+      spent_beta: the failure probability that solvers, test and noises take.
+      axes: D (static).
+      limbs: of a coordinate (static).
+      capacity: the most points of a slice that the solver sees (static).
+      noisy: whether the sizes have noise (static).
+      accountant: one of `ACCOUNTANTS` (static).
     """
 
     solver: InteriorPoint
@@ -193,7 +209,7 @@ class Rectangles(Algorithm):
     # Its promises ---------------------------------------------------------------------------------------------
 
     def guarantee(self) -> Guarantee:
-        """What the accountant proves at the total delta, under ADD_OR_REMOVE_ONE, if solver and count both spend what the greater does."""
+        """What the accountant proves at the total delta, under ADD_OR_REMOVE_ONE, with the greater epsilon for solver and count alike."""
         solver, count = self.solver.guarantee(), float(self.count_epsilon)
         compute = Guarantee(max(solver.epsilon, count), solver.delta, ADD_OR_REMOVE_ONE)
         rate = float(self.slice_epsilon) if self.noisy else None

@@ -81,6 +81,7 @@ class Kearns(Algorithm):
 
     Attributes:
       sanitizer: a release of points whose hypothesis has a `support`.
+      bits: d.
       epsilon: privacy parameter of the noise on all axes together.
       threshold: tau.
       beta: failure probability for which tau is chosen.
@@ -198,8 +199,8 @@ def kearns(*, axes: int, bits: int, epsilon: Any, sanitizer: Any, cuts: int, bet
       beta: failure probability, in (0, 1).
 
     Raises:
-      TypeError, ValueError: an argument out of range, or an epsilon so small that counts of 2^31 examples are noise; a sanitizer that is
-      none, is over other bits, or promises nothing under ADD_OR_REMOVE_ONE.
+      TypeError, ValueError: an argument out of range, or an epsilon so small that counts of 2^31 examples are noise; not a sanitizer,
+      or one that is over other bits or promises nothing under ADD_OR_REMOVE_ONE.
     """
     axes, cuts = arguments.size("axes", axes), arguments.size("cuts", cuts)
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS)

@@ -59,7 +59,7 @@ class Plan:
 
     @property
     def entries(self) -> int:
-        """K = 2D m + W: how many positive examples are in slices."""
+        """K = 2D m + W: the most positive examples in slices, if all noises together are at most W."""
         return 2 * self.axes * self.size + self.noise
 
     @property
@@ -78,7 +78,7 @@ class Budget:
 
 
 def whole_run(axes: int, slice_epsilon: float | None, compute: Guarantee) -> slicing.Run:
-    """The whole run for `dpjax.accounting.slicing`: with public sizes one slice per axis differs, and one insertion is possible."""
+    """The whole run for `dpjax.accounting.slicing`; with public sizes at most one slice per axis differs, and one insertion is possible."""
     if slice_epsilon is not None:
         return slicing.Run(slice_epsilon, compute, slices=2 * axes + 1)
     return slicing.Run(1.0, compute, slices=axes, extra=(compute,))
@@ -90,7 +90,7 @@ def basic_promise(axes: int, slice_epsilon: float | None, compute: Guarantee) ->
 
 
 def _basic(axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
-    """epsilon / (2D + 1) for each computation: D slices differ by a replacement, one by an insertion."""
+    """epsilon / (2D + 1) for each computation: at most D slices differ by a replacement, one by an insertion."""
     compute = Guarantee(at_most(Fraction(total.epsilon) / (2 * axes + 1)), delta, ADD_OR_REMOVE_ONE)
     return Budget(None, compute, basic_promise(axes, None, compute))
 
@@ -127,7 +127,7 @@ _BUDGETS: dict[str, Callable[[int, Guarantee, float, float], Budget]] = {
 
 
 def _solvers_delta(accountant: str, axes: int, total: Guarantee) -> float:
-    """d of each solver: half of delta for all of them together where composition adds them up, else, by slicing, a sixteenth for each."""
+    """d of each solver: half of delta for all together where composition adds them up; a sixteenth each with "slicing", which does not."""
     if accountant == "slicing":
         return total.delta / 16
     return _SOLVERS_DELTA * total.delta / (2 * axes * (2 + 2 * math.exp(min(2 * total.epsilon, 700.0))))

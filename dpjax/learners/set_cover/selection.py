@@ -38,7 +38,7 @@ class Selection:
         return jnp.sum(mask, axis=-1, dtype=jnp.int32)
 
     def log_size(self) -> float:
-        """ln |H|; for a continuous H, ln of its measure over the least measure of a set of hypotheses that agree on the whole domain."""
+        """ln |H|; for a continuous H, ln of its measure over the least of a piece (all hypotheses that agree on the whole domain)."""
         raise NotImplementedError
 
     def seen(self, view: Any, side: Any, *, dual: bool) -> Any:

@@ -34,6 +34,12 @@ class BinarySearch(ThresholdLearner):
     x <= mid. The search goes right (low = mid + 1) if D(mid) + Lap(2/epsilon_0) > 0, else left (high = mid), where
     D(mid) = #{ones at x >= mid} - #{zeros at x <= mid}. Replacing an example changes D by at most 2, so each of the at most d + 1
     comparisons is epsilon_0-private: epsilon_0 = epsilon / (d + 1), or `accounting.closed_form_epsilon` if that is more (delta > 0).
+
+    Attributes:
+      bits: d.
+      epsilon, delta: the total budget.
+      limbs: of a threshold (static).
+      pure: whether delta is known to be 0, so that epsilon is split evenly (static).
     """
 
     takes_scaled: ClassVar[bool] = True

@@ -18,7 +18,12 @@ from dpjax.mechanisms import exponential_piecewise as piecewise
 
 @frozen
 class ThresholdErm(ThresholdLearner):
-    """Non-private baseline: uniform among the thresholds of least empirical error (the exponential mechanism at epsilon = inf)."""
+    """Non-private baseline: uniform among the thresholds of least empirical error (the exponential mechanism at epsilon = inf).
+
+    Attributes:
+      bits: d.
+      limbs: of a threshold (static).
+    """
 
     takes_scaled: ClassVar[bool] = True
 

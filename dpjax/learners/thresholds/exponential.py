@@ -26,7 +26,13 @@ from dpjax.mechanisms import exponential_piecewise as piecewise
 
 @frozen
 class ThresholdExponential(ThresholdLearner):
-    """Exponential mechanism over all 2^d + 1 thresholds with the number of correctly labelled examples (sensitivity 1)."""
+    """Exponential mechanism over all 2^d + 1 thresholds with the number of correctly labelled examples (sensitivity 1).
+
+    Attributes:
+      bits: d.
+      epsilon: privacy parameter.
+      limbs: of a threshold (static).
+    """
 
     takes_scaled: ClassVar[bool] = True
 

@@ -113,7 +113,13 @@ def _points(pieces: Pieces) -> UInt32[Array, "rows limbs"]:
 
 @frozen
 class Blocks:
-    """The block of A with the greatest balance, then that of B, and by how much A_dist sees each ahead (inf for a single block)."""
+    """The block of A with the greatest balance, then that of B, and by how much A_dist sees each ahead (inf for a single block).
+
+    Attributes:
+      start: the least point of each block.
+      gap: its balance less the greatest balance of the others; inf for a single block.
+      exists: whether there are such blocks: B has none where 2^j is the whole domain.
+    """
 
     start: UInt32[Array, "2 limbs"]
     gap: Float[Array, "2"]
@@ -183,7 +189,10 @@ class IntervalLearner(ThresholdLearner):
     """A learner that searches for a length privately and goes on as in the module; its subclasses are the searches.
 
     Attributes:
+      bits: d.
+      epsilon, delta: the total budget.
       alpha: approximation parameter; the constants above are for alpha/2.
+      limbs: of a threshold (static).
       calibration: constants of A_dist (static).
     """
 

@@ -32,6 +32,16 @@ class ThresholdRecConcave(ThresholdLearner):
     With `printed`, every mechanism gets (epsilon/(3 depth), delta/(3 depth)), and A_dist has the paper's constants. With `proved`, and N
     levels that really run, each of the 3N - 2 mechanisms gets epsilon/(3N - 2), and each of the 2(N - 1) runs of A_dist gets
     delta/(2(N - 1)) and constants that keep it; or each mechanism gets what `split` says.
+
+    Attributes:
+      bits: d.
+      epsilon, delta: the total budget.
+      alpha: approximation parameter.
+      limbs: of a threshold (static).
+      depth: the bound on the number of levels (static).
+      levels: N, how many levels run (static).
+      calibration: "proved" or "printed" (static).
+      split: what each mechanism may spend; None for equal shares.
     """
 
     takes_scaled: ClassVar[bool] = True

@@ -4,11 +4,11 @@ Cut the n examples, in their order, into m = floor(n / s) subsamples of s. Apply
 once: the subsample votes for the vector (v_1, ..., v_k) that it determines, or for ⊥ if its points have rank below d or any column is
 inconsistent (noisy labels). A_dist on the counts of votes releases the leading vector if gap + Lap(2/eps) >= 2 + (2/eps) ln(1/(2 delta)).
 
-*Privacy.* Neighbouring samples differ by the replacement of one example with all its labels; n is public. One vote changes, so at most one
-vector's count falls by one and at most one other's rises by one: counts have sensitivity 1 and their gap has sensitivity 2, and A_dist with
-the proved constants is (epsilon, delta)-private. Every vector is a candidate, so the runner-up of a lone vector has count 0. ⊥ is never a
-candidate; if all votes are ⊥ the answer is ⊥ with certainty, which is within delta of its neighbours: a vector with a single vote is
-released with probability at most P[Lap(2/eps) >= threshold - 1] < delta.
+*Privacy.* Neighbouring samples differ by the replacement of one example with all its labels by any other; n is public. One vote changes, so
+at most one vector's count falls by one and at most one other's rises by one: counts have sensitivity 1 and their gap has sensitivity 2, and
+A_dist with the proved constants is (epsilon, delta)-private. Every vector is a candidate, so the runner-up of a lone vector has count 0. ⊥
+is never a candidate; if all votes are ⊥ the answer is ⊥ with certainty, which is within delta of its neighbours: a vector with a single
+vote is released with probability at most P[Lap(2/eps) >= threshold - 1] < delta.
 
 *Utility.* The failure probability on uniform points is known exactly, over points and coins: `bounds.parity_learner_failure`. It does not
 depend on k. In closed form: `bounds.parity_learner_theorem`.

@@ -7,7 +7,7 @@
 | `sparse_histogram_learner` | a histogram of all labelled points | (epsilon, 0) | (d + k + ln(1/(alpha beta))) / (alpha epsilon) |
 
 Neighbouring samples differ by the replacement of one example with all its k labels by any other, whatever its labels; the number of
-examples is public. In running time k costs no more than the comparison of packed words, and n depends on k under pure privacy only.
+examples is public. k enters the work as packed words that are compared, and n under pure privacy only.
 
     >>> import jax
     >>> from dpjax.concepts import points as concept

@@ -33,7 +33,7 @@ class HistogramLearner(OfItems):
 
     @property
     def heavy(self) -> Any:  # type: ignore[override]
-        """The least count that is released: every released item is heavy."""
+        """The noisy count above which items are released: every released item is heavy."""
         return self.counts.high
 
     def items(self, fine: groups.Groups) -> Items:

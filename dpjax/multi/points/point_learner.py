@@ -51,6 +51,18 @@ class PointLearner(OfItems):
 
     `counts` holds the budget of step 1. A_dist has the budget (epsilon/2, delta/2), or that of `test` if it is given, for a custom split:
     then `guarantee` adds up the budgets of `counts` and `test`, whatever epsilon and delta are.
+
+    Attributes:
+      bits: d.
+      epsilon, delta: the total budget.
+      alpha: error for which the printed thresholds are chosen.
+      beta: failure probability for which the proved threshold is chosen.
+      heavy: the noisy count from which on a point is heavy.
+      counts: the noisy counts of points, step 1.
+      limbs: of a point (static).
+      k: number of concepts (static).
+      calibration: "proved" or "printed" (static).
+      test: A_dist of step 2 with a budget of its own, or None.
     """
 
     bits: Int[Array, ""]

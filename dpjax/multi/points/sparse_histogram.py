@@ -11,8 +11,9 @@ P[Bin(n, alpha) + noise < threshold] for each of fewer than 1/alpha points: `bou
 as it must for every pure learner (MULTI Theorem 52).
 
 *Its law* is exact on domains of up to eight labelled points. On others, runs with strangers count as being in no event. At the usual
-threshold there are strangers with probability 2^-30, and a probability of success may be too small by that. Single precision would not show
-up to 2^-24 either; where there are strangers with a higher probability, the law is NaN. Such a domain has no list of all outcomes.
+threshold there are strangers with probability at most 2^-30, and a probability of success may be too small by that. Single precision would
+not show an error of up to 2^-24 either; where more than 2^-24 strangers are expected, the law is NaN. Such a domain has no list of all
+outcomes.
 
 The plain twin is `dpjax.verify.plain.point_learner.sparse_histogram_law`.
 """
@@ -36,7 +37,7 @@ from dpjax.sanitizers import base
 from dpjax.sanitizers.points.sparse_histogram import SparseHistogram, of_domain
 
 FEW = 3  # the most bits of a domain of labelled points that a law enumerates
-RARE = 2.0**-30  # the expected number of strangers at the usual threshold
+RARE = 2.0**-30  # the most strangers that are expected at the usual threshold
 UNSEEN = 2.0**-24  # an expected number of strangers that a law in single precision would not show
 
 

@@ -188,7 +188,7 @@ class LabelClass(Algorithm):
         return basic([size, size, *[self.sanitizer.guarantee().under(REPLACE_ONE)] * 2])
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """Examples for a largest error of alpha over C^label, of which the sanitizer has alpha/2; each part fails with beta/3.
+        """Examples for a largest error of alpha over C^label, of which the sanitizer has alpha/2; parts and noises get beta/3 each.
 
         Raises:
           ValueError: alpha or beta outside (0, 1), or blocks that are too small for the sanitizer.
