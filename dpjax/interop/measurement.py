@@ -33,7 +33,8 @@ def to_opendp(algorithm: Any, *, low: Any, high: Any, unit: Any = None) -> Any:
     mixtures is at most the mixture of hockey-sticks. At distance k the map gives group privacy, `Guarantee.group(k)`.
 
     Formal guarantees: those of `algorithm.guarantee()` for columns in the input domain, without NaN; OpenDP trusts a user-defined
-    measurement to keep them. Not promised: floating-point side channels; a cryptographic generator (JAX's Threefry).
+    measurement to keep them. Not promised: protection from floating-point side channels; a cryptographic
+    generator (JAX's Threefry).
 
     Args:
       algorithm: for the interior point problem (`optimizers.interior_point`) or quantiles (`optimizers.quantiles`), made for the bits of

@@ -18,7 +18,7 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Formal guarantees: `guarantee_`, (epsilon, delta) under ADD_OR_REMOVE_ONE for lists of rows, as proved for that learner. All parameters
     are public, and so are the names and the number of columns, and the two classes: those that occur in y if `classes` is None. Not
-    promised: that errors raised for bad data reveal nothing; floating-point side channels; a cryptographic generator.
+    promised: that errors raised for bad data reveal nothing; protection from floating-point side channels; a cryptographic generator.
 
     Args:
       epsilon: > 0. delta: in [0, 1). The whole run spends at most these.

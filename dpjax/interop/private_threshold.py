@@ -20,7 +20,7 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Formal guarantees: `guarantee_`, (epsilon, 0) under REPLACE_ONE: the number of rows is public. So are all parameters, the names and the
     number of columns, and the two classes: those that occur in y if `classes` is None. Not promised: that errors raised for bad data reveal
-    nothing; floating-point side channels; a cryptographic generator.
+    nothing; protection from floating-point side channels; a cryptographic generator.
 
     Args:
       epsilon: > 0.
