@@ -155,7 +155,7 @@ def own_delta(deltas: Iterable[tuple[float, int]]) -> float:
 
 
 def composed_delta(parts: Sequence[tuple[float, int]], own: float, epsilon: float) -> float:
-    """delta(epsilon) of (e, 0)-private mechanisms together, plus a delta of `own`, rounded up; by a sum over all total losses.
+    """delta(epsilon) of (e, 0)-private mechanisms combined with a delta of `own`, rounded up; by a sum over all total losses.
 
     Each has loss e with probability e^e / (1 + e^e), else -e, and delta(epsilon) is the mean of (1 - e^(epsilon - loss))+ over the sums of
     these losses.

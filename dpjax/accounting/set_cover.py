@@ -5,7 +5,7 @@ odds of heads are e^r times as large: p'_j = e^r p_j / (1 + c p_j), c = e^r - 1.
 the exponential mechanism with weights exp(r q), "heads" is the choice of a hypothesis that deletes the record z in which S and S' differ:
 only the scores of such hypotheses differ, by 1.
 
-**Its exact price.** Tails with probability of heads p multiply the likelihood ratio of S to S' by 1 + c p, and heads by (1 + c p) e^-r.
+**Its exact price.** In a round with p_j = p, tails multiply the likelihood ratio of S to S' by 1 + c p, and heads by (1 + c p) e^-r.
 Tails with small p are best for the adversary: they multiply P[all tails] by 1 - p, and -ln(1 - p) >= p >= ln(1 + c p)/c. So a ratio of L
 after tails alone has probability L^(-1/c) at most. An adversary who stops there gains (1 - e^x/L) L^(-1/c) of delta(x), which is largest at
 L = e^(x + r), where one who never stops gains as much:

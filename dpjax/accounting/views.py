@@ -3,7 +3,7 @@
 **The worst mechanism.** Among all pairs (P, Q) of laws with P[R] <= exp(e) Q[R] + d and the same with P and Q exchanged, one
 dominates: P = (d, (1-d) p, (1-d) (1-p), 0) with p = exp(e) / (1 + exp(e)), and Q = P reversed (Kairouz, Oh, Viswanath 2015). A pair
 dominates if it has the larger hockey-stick divergence H(x) = sup_R P[R] - x Q[R] at every x >= 0. Every f-divergence is an integral of H
-with weights f''(x) >= 0, so the dominating pair has the largest of each of them, also of Rényi's, and the lowest trade-off function. The
+with weights f''(x) >= 0, so the dominating pair has the largest of each of them, and of Rényi's, and the lowest trade-off function. The
 numbers below are those of this pair, so none of them can be improved for a mechanism of which only (e, d) is known.
 
 **Rényi** (d = 0). With h = (a - 1) e and cosh(b + h) / cosh(b) = cosh(h) + sinh(h) tanh(b) for b = e / 2,
@@ -78,6 +78,6 @@ def type_two_error(epsilon: float, delta: float, error: float) -> float:
         return 0.0
     if epsilon == delta == 0.0:
         return left if Fraction(left) <= 1 - Fraction(error) else math.nextafter(left, 0.0)
-    large = epsilon > 700.0 and error > 0.0  # exp(epsilon) may overflow; the branch that it makes negative is skipped
+    large = epsilon > 700.0 and error > 0.0  # exp(epsilon) may overflow; leaving this branch out can only lower f
     steep = 0.0 if large else 1.0 - delta - math.exp(min(epsilon, 700.0)) * error
     return max(0.0, max(steep, math.exp(-epsilon) * left) - 2.0**-48)

@@ -310,7 +310,7 @@ def point_learner_least_count(beta: float, epsilon: float, delta: float) -> int:
 
 
 def point_learner_exact(alpha: float, beta: float, epsilon: float, delta: float, *, calibration: str = "proved") -> int:
-    """MULTI Theorem 40 with its constants: n at which PointLearner is private and has k errors <= alpha except with probability beta.
+    """MULTI Theorem 40 with its constants: n at which PointLearner is private and all k errors are <= alpha except with probability beta.
 
     It is the same for every k. See `dpjax.multi.points.point_learner` for both calibrations. The printed one is the largest of
 

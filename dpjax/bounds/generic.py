@@ -246,7 +246,7 @@ def generic_points(
 
     The sanitizer is Algorithm 2. A symmetric difference is two points, so the database must be within alpha/5 for every point, which takes
     answers within alpha/20 and R = `point_rows` = 10/alpha rows. On these, points have R + 1 dichotomies (the ln of which replaces the
-    paper's 1/alpha^2). The learner is (eps + k eps', delta)-private, or less if the k labels are composed as in `each_epsilon`.
+    paper's 1/alpha^2). The learner is (eps + k eps', delta)-private; the k labels may also be composed as in `each_epsilon`.
 
     Args:
         concepts: k.

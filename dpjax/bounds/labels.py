@@ -1,7 +1,7 @@
 """How many examples suffice where only the labels are private (BNS §6.1), with explicit constants; floats.
 
-The exponential mechanism chooses among hypotheses that are found in one of two ways, both of the same size for every domain. If the labels
-are those of a target in the class:
+The exponential mechanism chooses among hypotheses that are found in one of two ways; neither sample size depends on the domain. If the
+labels are those of a target in the class:
 
 * `label_private`: BNS Theorem 6.2, the dichotomies of n points whose labels are ignored. The proof needs three events.
   E1: a hypothesis that agrees with the target on the n points errs on at most a/8 of the distribution except with probability b/4, by
@@ -51,7 +51,7 @@ def log_dichotomies(points: int, vc: int) -> float:
 
     largest = min(
         vc, points // 2
-    )  # where the largest binomial coefficient up to vc is; away from it they fall ever faster
+    )  # where binomial coefficients up to vc are largest; away from there they fall ever faster
     logarithm = -math.log1p(points) - float(special.betaln(points - largest + 1, largest + 1))
     below = _relative_sum(i / (points - i + 1) for i in range(largest, 0, -1))
     above = _relative_sum((points - i) / (i + 1) for i in range(largest, min(vc, points)))

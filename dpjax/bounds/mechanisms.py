@@ -139,7 +139,8 @@ def choosing_mechanism(growth: int, alpha: float, beta: float, epsilon: float, d
 
     The proof of Lemma 4.4 needs `choosing_mechanism_privacy`, whose 4/a + (16/(a eps)) ln(k/delta) is more than the
     formula if exp(eps/4) > 16/(a b eps), hence only if eps > 4.8. There the printed lemma may be false, and at
-    eps = 16, delta = 0.1, a = b = 0.9, k = 1 it is: a solution of one row among three is picked with probability 0.123, one of none never.
+    eps = 16, delta = 0.1, a = b = 0.9, k = 1 it is: on three rows a solution of score 1 is picked with
+    probability 0.123, one of score 0 never.
 
     Args:
         growth: k, how many scores one more record can raise, >= 1.

@@ -312,9 +312,9 @@ def rows_of_empirical(epsilon: float, *, calibration: str = "proved") -> float:
     """m/n: how many rows an empirical k-learner made from a PAC one needs per example of that one, to be as private (MULTI Theorem 28).
 
     It runs the PAC learner on n of its m rows, drawn with replacement. So the number of rows that every empirical learner needs, divided by
-    this, is needed by every PAC learner. printed: 9, by Lemma 29, for eps <= 1. proved: (exp(eps) - 1)/eps, for every eps: by its sharp
-    form (`dpjax.accounting.with_replacement`) n draws cost ln M and delta (M - 1)/(exp(eps) - 1), M = (1 + (exp(eps) - 1)/m)^n, and M <=
-    exp(n (exp(eps) - 1)/m) = exp(eps) at this m.
+    this, is needed by every PAC learner. printed: 9, by Lemma 29, for eps <= 1. proved: (exp(eps) - 1)/eps, for every eps: by that lemma's
+    sharp form (`dpjax.accounting.with_replacement`) n draws cost ln M and delta (M - 1)/(exp(eps) - 1), M = (1 + (exp(eps) - 1)/m)^n, and
+    M <= exp(n (exp(eps) - 1)/m) = exp(eps) at this m.
 
     Args:
         epsilon: > 0, finite; at most 1 for the printed one.

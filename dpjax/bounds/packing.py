@@ -65,8 +65,8 @@ def pure_proper_thresholds(bits: int, alpha: float, beta: float, epsilon: float)
 
     BNS §3.2 quotes Omega(d) for improper ones too (`pure_lower_bound`, constant unknown). For proper ones, take the target c_j with mass
     p > alpha at each of the points j - 1 and j, and the rest at 0. A threshold with error at most alpha is right at both, so it is c_j; the
-    P targets are j = 2, ..., 2^d - 1, and N ~ Bin(n, 2p). As p falls to alpha the mean is continuous. For 2 alpha >= 1 nothing is said
-    beyond N = n.
+    P targets are j = 2, ..., 2^d - 1, and N ~ Bin(n, 2p). As p falls to alpha the mean is continuous. Since
+    2p <= 1, alpha must be below 1/2.
 
     Args:
         bits: d >= 2.
@@ -100,7 +100,7 @@ def pure_points(
     proved: the target is a set A without the point 0, with mass p/k at each of its points and the rest at 0. A set I of k points is good if
     at most r points of A are missing from it, once (r + 1) p/k > alpha: take p down to k alpha/(r + 1). Two targets with at most
     t = k - 2r - 1 points in common have no good set in common. A greedy choice finds C(2^d - 1, k) / V such targets, where V is the number
-    of sets that share more than t points with one of them. Couple the samples of all targets by numbering the points of A: N ~ Bin(m, p).
+    of sets that share more than t points with a given one. Couple the samples of all targets by numbering the points of A: N ~ Bin(m, p).
     Any r < k/2 gives a bound, and the best is near k/4: about k d ln 2 / (8 alpha eps), for k = 1 (d ln 2)/(alpha eps). k may be odd.
     Learning complements of sets is the same problem with flipped labels, so a bound for 2^d - k is one for k (the better one near 2^d).
 

@@ -97,7 +97,7 @@ def parity_learner_exact(
 
 
 def parity_learner_size(*, bits: int, epsilon: float, delta: float, beta: float, calibration: str = "proved") -> int:
-    """The s from d to d + 40 for which the fewest examples suffice: a trade-off of rows per subsample against subsamples.
+    """The s from d to d + 40 for which the fewest examples suffice: a trade-off of rows per subsample against the number of subsamples.
 
     Example:
         >>> parity_learner_size(bits=256, epsilon=1.0, delta=1e-6, beta=0.1)
@@ -180,7 +180,7 @@ def _failure(m: int, size: int, bits: int, scale: float, threshold: float) -> fl
     """P[the truth is not released] from m subsamples, to the last digit.
 
     The terms P[N] P[noise < threshold - N], N >= 1, are log-concave: from one N to the next, the logarithm of the ratio of adjacent terms
-    falls by at least 1/(m - N + 1). So k terms away from the largest, at N*, they are at most exp(-k (k - 1) / (2 (m - N* + 1 + k))) of it,
+    falls by at least 1/(m - N + 1). So terms k places from the largest, at N*, are at most exp(-k (k - 1) / (2 (m - N* + 1 + k))) of it,
     which is less than exp(-50) for the k that is taken here. If there are more than 2^20 terms, they are as good as a smooth curve, and
     only every `step`-th is summed.
     """

@@ -101,8 +101,8 @@ def sanitizer_packing(size: int, alpha: float, beta: float, epsilon: float, *, c
     no answers serve both, and at most w rows differ. Hence beta >= (X_C - 1) exp(-eps w) (1 - beta), that is w >= L/eps, with
     L = ln(X_C - 1) + ln((1 - beta)/beta): m >= (ceil(L/eps) - 1)/(2 alpha).
 
-    printed: 3 alpha m copies, m >= L/(3 eps alpha), the Omega of the lemma written out. 3 alpha m must be an integer number of rows. Where
-    it is not even one row the printed formula is false: with two points, one row, eps = 1 and beta = 0.4 randomised response sanitizes
+    printed: 3 alpha m copies, m >= L/(3 eps alpha), the Omega of the lemma written out. 3 alpha m must be an integer. Where
+    it is less than one row the printed formula is false: with two points, one row, eps = 1 and beta = 0.4 randomised response sanitizes
     exactly, and the formula says m >= 0.135/alpha.
 
     Args:
@@ -260,7 +260,7 @@ class _Family:
 
     Attributes:
         size: q.
-        differ: (q - t)/(2 alpha): c copies distinguish two sets if there are fewer than c times as many rows.
+        differ: (q - t)/(2 alpha): c copies distinguish two sets if there are fewer than c times this many rows.
         copies: the greatest c with q c < L/eps.
     """
 
@@ -514,7 +514,7 @@ def threshold_sanitizer(
 
 
 def sanitizer_blocks(beta: float, *, failure: float | None = None, calibration: str = "proved") -> int:
-    """q: on how many blocks of m rows a sanitizer for m rows may be run, with error 2 alpha + 2 beta for alpha (BNS Lemma 5.1).
+    """q: on how many blocks of m rows a sanitizer for m rows may be run, with error 2 alpha + 2 beta instead of alpha (BNS Lemma 5.1).
 
     Except with probability beta, at most 2 beta q blocks fail. printed: (18/beta) ln(1/beta), for blocks that fail with probability
     3 beta/2. A database of fixed size costs no probability (no chance is involved in Theorem 2.21), so blocks fail with probability beta.

@@ -19,7 +19,7 @@ def set_cover_shift(rounds: int, beta: float, noise_epsilon: float) -> int:
 
 
 def set_cover_errors(n: float, log_size: float, k: int, rounds: int, beta: float, rate: float, shift: int) -> float:
-    """Most errors on n examples of the class, with probability 1 - beta, if no noise exceeds the shift s: n e^(-R/k) + 2s + 1 + (k + R) l.
+    """The most errors on n examples of the class with probability 1 - beta if no noise exceeds the shift: n e^(-R/k) + 2s + 1 + (k + R) l.
 
     l = ln(|H| R/beta)/r: except with probability beta, the exponential mechanism loses no more than that in any round. See
     `dpjax.learners.set_cover`; a shift of 0 stands for rounds without noise.

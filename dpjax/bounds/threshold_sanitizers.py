@@ -76,9 +76,10 @@ def san_thresholds(
     - Choosing Mechanism, b = beta/(6y). Some interval holds 7 alpha n/128 rows: the test at alpha n/128 fails with probability
       exp(-(eps/4) 6 alpha n/128)/2, and one of at most 2n intervals with 2 alpha n/128 fewer rows is taken with probability
       2n exp(-(eps/4) 2 alpha n/128). Otherwise 5 alpha n/128 rows are in [a, b].
-    - Error: [a, b - 1] is covered by four intervals of length 2^(z-1), which hold 9 alpha n/128 rows each, 36 in all (49 are printed, and
-      1/2 is used), or has alpha n/8 + u rows by step 3. Counts are off by u + 1/2, rounding included, and so is their sum, by which shares
-      are divided: max{36 alpha n/128, alpha n/8 + u} + 2 (2y + 1) (u + 1/2) <= alpha n. (Clamping at 0 brings a count nearer to the truth.)
+    - Error: [a, b - 1] is covered by four intervals of length 2^(z-1), which hold at most 9 alpha n/128 rows each, 36 alpha n/128 in all
+      (the paper prints 49 alpha n/128, and uses alpha n/2), or it has at most alpha n/8 + u rows by step 3. Counts are off by u + 1/2,
+      rounding included, and so is their sum, by which shares are divided: max{36 alpha n/128, alpha n/8 + u} + 2 (2y + 1) (u + 1/2) <=
+      alpha n. (Clamping at 0 brings a count nearer to the truth.)
     - `san_thresholds_private`, which usually decides.
 
     Args:

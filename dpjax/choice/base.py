@@ -19,7 +19,7 @@ EPSILONS = (2.0**-20, 32.0)  # the range in which an epsilon is searched for
 ALPHAS = (2.0**-30, 1.0 - 2.0**-20)
 OFTEN = 0.4  # the beta from which on a smaller epsilon may be better
 _TRIES = 60
-_BY_PROPORTION = 4  # tries in proportion, while no value is found that is large enough
+_BY_PROPORTION = 4  # tries before values are doubled, while none is found that is large enough
 _PATIENCE = 3  # steps that may leave more than half of the bracket
 _APART = 0.02  # how far apart the logs of two values must be to tell a power
 _STEEPEST = 4.0  # the largest power, and 1 over the smallest
@@ -36,7 +36,7 @@ class UnavailableError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """A question; exactly one of n, epsilon and alpha (n or epsilon, for a task without alpha) is absent: n is None, or the other NaN."""
+    """A question that leaves out exactly one of n (then None), epsilon and alpha (then NaN); without alpha in the task, n or epsilon."""
 
     bits: int
     n: int | None
@@ -218,7 +218,7 @@ def least(needed: Callable[[float], float], n: float, low: float, high: float) -
 
     It is for a function that falls about as a power of the value, assumed to be 1/value until two values tell. Steps go by that power, and
     by halving (of logarithms) where they would leave the bracket, or would leave more than half of it after a few have done so. Where the
-    function hardly falls, such steps lead nowhere until a value is found that is large enough; then the value is doubled.
+    function hardly falls, such steps lead nowhere: until a value is found that is large enough, values are soon doubled instead.
 
     >>> value = least(lambda x: 50 / x + 20, 120, 2.0**-20, 32.0)
     >>> 0.5 <= value <= 0.5 * (1 + PRECISION)

@@ -76,7 +76,7 @@ class Choice:
       guarantee: its privacy, as the algorithm states it.
       solved: which number was solved for: "n", "epsilon" or "alpha".
       n, epsilon, alpha: the given ones, and the one that was solved for; alpha is None where there is none.
-      delta, beta: the delta and beta of the algorithm, as given.
+      delta, beta: the given ones.
       runner_up: the second-best algorithm, None if there is no other.
       candidates: for each candidate by name, the value that it needs, or why it was left out.
     """

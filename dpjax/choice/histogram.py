@@ -4,8 +4,8 @@ Candidates are, by their theorems, MULTI Algorithm 2 as printed (`release`) and 
 Without a delta they are noisy counts of all points, of which the large ones are listed (`sparse_histogram`, with the best threshold and
 shift), or on small domains all of them (`thresholds.histogram`, `thresholds.tree`), and on tiny ones a choice among all databases (`blr`).
 The share of a point is the difference of the shares of two thresholds: a database that has each of these within alpha/2 has that within
-alpha. (With two points, it is the share of the only threshold between them, or the rest.) So distribution functions by quantiles are
-also candidates.
+alpha. (On a domain of two points it is the share of the only threshold between them, or the rest.) So distribution functions by quantiles
+are also candidates.
 """
 
 import dataclasses

@@ -86,8 +86,8 @@ def _direct(single: Candidate) -> Candidate:
 def _most_each(question: Question) -> float:
     """Somewhat above what each of k mechanisms may spend.
 
-    It is four times what zCDP leaves it plus, where delta is not small compared with epsilon, five times what gives a distance of delta in
-    all (k fair coins with odds e^+-e have a distance of about e sqrt(k / (2 pi))).
+    It is four times what zCDP leaves each, plus five times what gives a distance of delta in all (k fair coins with odds e^+-e have a
+    distance of about e sqrt(k / (2 pi))), which matters where delta is not small compared with epsilon.
     """
     k, epsilon, delta = question.k, question.epsilon, question.delta
     if k == 1 or delta == 0.0:
@@ -114,7 +114,7 @@ def histogram_learner(question: Question) -> Offer:
 
 
 def sparse_histogram_learner(question: Question) -> Offer:
-    """One histogram of all labelled points; those that do not occur are released with the best share of beta."""
+    """One histogram of all labelled points; the best share of beta is for the release of points that do not occur."""
     question.public_size()
     size = question.bits + question.k
     thresholds = {

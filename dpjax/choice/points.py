@@ -79,7 +79,7 @@ def learn_points(question: Question) -> Offer:
 
 
 def _least_n(question: Question, epsilon: float, most: int) -> int:
-    """The least n at this epsilon if it is below `most`, else `most` itself. (One law decides which; a bisection takes thirty laws.)"""
+    """The least n at this epsilon if it is below `most`, else `most`, which may not suffice. (One law decides, a bisection takes 30.)"""
     alpha, beta, delta = question.alpha, question.beta, question.delta
 
     def suffices(n: int) -> bool:
@@ -92,7 +92,7 @@ def _least_n(question: Question, epsilon: float, most: int) -> int:
 
 
 def learn_points_floor(question: Question) -> float:
-    """The n at which the target's expected count is A_dist's threshold, less 1: it is then dropped in at least a quarter of all runs."""
+    """The n at which the target's expected count is A_dist's threshold, minus 1: it is then dropped in at least a quarter of all runs."""
     if question.beta >= 0.25 or not 0.0 < question.delta <= MOST_DELTA:
         return 0.0
     return bounds.stability_noise(question.epsilon, question.delta)[1] / question.alpha - 1

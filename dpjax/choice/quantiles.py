@@ -287,7 +287,7 @@ class _Slices:
         return [near, (np.sqrt([4 * slices, room, miscount * self.gap]), self.gap)]
 
     def floor(self) -> float:
-        """About the n of the best split for each: by Cauchy's inequality, from the square of the sum of the roots."""
+        """About the larger n of the best splits for errors and distances, by Cauchy's inequality: the square of the sum of the roots."""
         return max(roots.sum() ** 2 / (self.question.epsilon * divisor) for roots, divisor in self._costs())
 
     def splits(self) -> list[tuple[float, float, float]]:

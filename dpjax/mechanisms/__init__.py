@@ -14,10 +14,10 @@
 | `choosing` | Choosing Mechanism (BNS Figure 8) | scores | an index, or ⊥ | (epsilon, delta) |
 | `partition_selection` | optimal partition selection | counts | which are kept | (epsilon, delta) |
 
-Every module has one factory, `mechanism`, which checks the parameters and makes the mechanism; scores of candidates some of which do not
-exist are built by `candidates(scores, where=...)`. Other algorithms call a module's pure functions directly, on keys and arrays: the one
-that samples has the module's name (`stability.stability(key, scores, epsilon=..., delta=...)`), and the laws are called `log_pmf`,
-`log_keep`, `log_cdf` and so on.
+Every module has one factory, `mechanism`, which checks the parameters and makes the mechanism; if some candidates do not exist, scores are
+given as `candidates(scores, where=...)`. Other algorithms call a module's pure functions directly, on keys and arrays: the one that samples
+has the module's name (`stability.stability(key, scores, epsilon=..., delta=...)`; `draw` in the modules over pieces), and the laws are
+called `log_pmf`, `log_keep`, `log_cdf` and so on.
 
     >>> import jax
     >>> from dpjax.mechanisms import candidates, stability

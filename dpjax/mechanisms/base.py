@@ -1,8 +1,9 @@
 """What mechanisms share: their data, the events of their outputs, and the checks of both.
 
-A mechanism is an `Algorithm` of one of two families: a `Chooser` takes scores of candidates and returns the index of one, a `Noise`
-takes numbers and returns noisy ones. Its module also has the pure stages, which other algorithms call: a sampling function with the
-module's own name, and the exact law.
+A mechanism is an `Algorithm`. Most belong to one of two families: a `Chooser` takes scores of candidates and returns the index of one, a
+`Noise` takes numbers and returns noisy ones; partition selection and the mechanisms over pieces derive from `Mechanism` directly. Every
+module also has the pure stages, which other algorithms call: a sampling function with the module's own name (`draw` in the modules over
+pieces), and the exact law.
 """
 
 import math
@@ -21,9 +22,7 @@ from dpjax.data.algorithm import Algorithm
 from dpjax.domains.events import Accurate
 
 Number = Any  # a real parameter, from Python or NumPy or traced: `core.arguments` refuses anything else by name
-LARGEST = (
-    2**30 - 1
-)  # integers are subtracted before rounding: between -LARGEST - 1 and LARGEST no difference overflows int32
+LARGEST = 2**30 - 1  # integers from -2^30 to this are subtracted before rounding: their differences fit int32
 
 
 # ---------------------------------------------------------------------------------------------------- data and events
@@ -95,7 +94,7 @@ def scored(
 
 
 def measured(log_measure: Any, scores: Real[Array, "k"]) -> Float[Array, "k"] | None:
-    """The base measure, one number per score; ValueError if it has another shape."""
+    """The base measure, one number per score; ValueError if it has another shape, or holds +inf or NaN and is not traced."""
     if log_measure is None:
         return None
     values = array("log_measure", log_measure).astype(float)
@@ -232,7 +231,7 @@ class Mechanism(Algorithm):
 def beyond(value: Real[ArrayLike, "*s"], threshold: Any) -> Float[Array, "*s"]:
     """value - threshold, in the default float; from an integer, the threshold's integer part is subtracted before anything is rounded.
 
-    Adjacent counts near 2^29 then still differ by 1 if the threshold is not an integer; in float32 they would differ by 0 or by 32.
+    Adjacent counts near 2^29 then differ by 1 even if the threshold is not an integer; in float32 they would differ by 0 or by 32.
     """
     value, xp = jnp.asarray(value), jnp if arguments.is_traced(threshold) else np
     counted = jnp.issubdtype(value.dtype, jnp.integer)
@@ -253,8 +252,8 @@ class Chooser(Mechanism):
     An event is a half-open interval (low, high) of indices, or one flag per candidate. The error of a candidate is the amount by which
     its score falls short of the best.
 
-    A subclass is `@frozen`, has the fields `epsilon` and `relation` and whatever else it needs, and defines `log_law(data)` and
-    `draw(key, data)`, which returns (index, whether it is released, info). If it does not promise (epsilon, 0), it also defines
+    A subclass is `@frozen`, has the field `epsilon` and whatever else it needs, and defines `log_law(data)` and `draw(key, data)`, which
+    returns (index, whether it is released, info). It also has the field `relation`, under which it promises (epsilon, 0), or defines
     `guarantee()`.
     """
 

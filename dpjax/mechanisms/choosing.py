@@ -4,7 +4,7 @@
 2. Otherwise choose f with q(f) >= 1 by the exponential mechanism with eps/2.
 
 q is of k-bounded growth: adding a record raises at most k scores, each by 1, and lowers none. The
-mechanism is private only if n is large enough; n is public.
+proof of privacy needs n to be large enough; n is public.
 """
 
 import math

@@ -13,7 +13,7 @@ Let the logs of all weights move by amounts that lie within an interval of lengt
 then every other p_y grows by a factor of e^R at most. With t = e^-R s, P[z] after the move is at least e^-R times the same integral over
 s < e^R/p_z, which is no less than the one above. R is the range of the moves, not twice the largest one: where the exponential mechanism
 is (R, 0)-private, so is this. The exponential mechanism is also R^2/8-zCDP, which this is not: of two points of equal weight, let one fall
-by a factor of e^-1; the divergence of (1/2, 1/2) from (1 - 1/(2 e), 1/(2 e)) is 0.255.
+by a factor of e; the divergence of (1/2, 1/2) from (1 - 1/(2 e), 1/(2 e)) is 0.255.
 
 **Law.** With N_i points of probability p_i in piece i, no point has arrived by time t with probability e^-L(t),
 
@@ -64,11 +64,11 @@ from dpjax.mechanisms.exponential_piecewise import (
 
 NODES = 64
 LAST = 40.0  # the last value of L: what lies beyond has probability 4e-18
-TOGETHER = (
-    2**14
-)  # pairs of a node and a piece computed at once: few pieces then take fewer turns, and many do not take too much memory
+# Pairs of a node and a piece that are computed at once: few pieces then take fewer turns, and many do not take too much memory.
+TOGETHER = 2**14
 STEPS = 40  # at most, of Newton's method; half a dozen are usual
-PROPOSED = 8.0  # points proposed in a stretch of a draw, at most: if fewer, there may be none; if more, the first may be refused
+# Points proposed in a stretch of a draw, at most: with fewer, there may be none; with more, the first may be refused.
+PROPOSED = 8.0
 
 
 def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"]) -> Point:
