@@ -243,7 +243,7 @@ class Slicing:
     any time after it was cut: Corollary 2.2; several runs: Theorem 2.3), under ADD_OR_REMOVE_ONE, at the budget that
     `dpjax.accounting.slicing` computes from `spent`; without noise, by composition. This requires orders as described in the module, and
     mechanisms that are as private as declared under ADD_OR_REMOVE_ONE and see only the rows of their slice. Masks are not releases. Not
-    promised: floating-point side channels, a cryptographic generator.
+    promised: protection from floating-point side channels, a cryptographic generator.
 
     Example: the two smallest, then the two largest of the rest, and a private count of the latter.
     >>> import jax, jax.numpy as jnp

@@ -216,12 +216,12 @@ class CdfRelease(Algorithm):
 
 
 def release(*, quantiles: Any) -> CdfRelease:
-    """All threshold queries from quantiles: `quantiles.direct`, `quantiles.recursive` or `quantiles.sliced`.
+    """All threshold queries from any mechanism of `dpjax.optimizers.quantiles`, such as `quantiles.recursive`.
 
     Formal guarantees: those of the quantiles (post-processing).
 
     Raises:
-      TypeError: quantiles is none of these.
+      TypeError: quantiles is not such a mechanism.
     """
     if not isinstance(quantiles, Quantiles):
         raise TypeError(f"quantiles must be a mechanism of dpjax.optimizers.quantiles, got {type(quantiles).__name__}")

@@ -72,7 +72,7 @@ def pieces(x: UInt32[Array, "rows limbs"], n_valid: Int[Array, ""], bits: Int[Ar
 
 
 def _row_before(x: UInt32[Array, "rows limbs"], pieces: int, later: Int[Array, ""]) -> UInt32[Array, "pieces limbs"]:
-    """x[i - 1 + later] for piece i, later from -1 to rows - 2: read as one run of rows, as given numbers would be looked up one by one."""
+    """x[i - 1 + later] for piece i, later from -1 to rows - 2: one run of rows, as a list of row numbers would be looked up one by one."""
 
     def run(x: UInt32[Array, "rows *limbs"]) -> UInt32[Array, "pieces *limbs"]:
         others = [(0, 0, 0)] * (x.ndim - 1)

@@ -59,7 +59,8 @@ def exponential(*, bits: int, epsilon: Any) -> DepthExponential:
     """The exponential mechanism on the depth q(x) = min(#<=x, #>=x), P[x] proportional to exp(epsilon q(x)).
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE: adding a point raises q by 0 or 1 everywhere, so numerator and
-    normaliser each move by a factor in [1, e^epsilon]. Not promised: floating-point side channels; a cryptographic generator.
+    normaliser each move by a factor in [1, e^epsilon]. Not promised: protection from floating-point side channels; a cryptographic
+    generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.

@@ -3,8 +3,9 @@
 Notation of `dpjax.optimizers.interior_point.flat_tree_score`: keys weigh exp(psi(epsilon u)), and Z(S) is their total weight.
 
 **Private: one more point is all that matters.** Let S = C + a and S' = C + b be neighbours, C their n - 1 common points. One more point
-lowers no weight and raises each by a factor of at most e^theta, theta = share epsilon. So w(y, S)/w(y, S') <= w(y, C + a)/w(y,
-C) <= e^theta, and in the same way Z(S')/Z(S) <= Z(C + b)/Z(C). Hence P[y | S]/P[y | S'] <= exp(theta + rho), where
+lowers no weight and raises each by a factor of at most e^theta, theta = share epsilon. So
+w(y, S)/w(y, S') <= w(y, C + a)/w(y, C) <= e^theta, and in the same way Z(S')/Z(S) <= Z(C + b)/Z(C). Hence
+P[y | S]/P[y | S'] <= exp(theta + rho), where
 
     rho = max ln(Z(C + b)/Z(C))  over all C of n - 1 points and all b:
 

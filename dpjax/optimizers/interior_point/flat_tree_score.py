@@ -51,8 +51,8 @@ from dpjax.optimizers.interior_point.flat_tree_planning import Curve
 from dpjax.optimizers.interior_point.tree_planning import Offsets
 from dpjax.optimizers.interior_point.tree_score import TreeScore
 
-# float32 holds differences of their scores to 2^-12. Nothing is subtracted from counts before, as the curve applies to the scores
-# themselves.
+# float32 holds differences of the scores of so many points to 2^-12. Nothing is subtracted from counts before, as the curve applies to the
+# scores themselves.
 _MOST_POINTS = 2**12
 
 
@@ -143,8 +143,8 @@ def flat_tree_score(*, bits: int, epsilon: Any, n: int, offsets: Offsets, curve:
     """The exponential mechanism on the tree score under a concave curve; see the module.
 
     Formal guarantees: (epsilon, 0) under REPLACE_ONE for data of any size, shown by a programme for these numbers before anything is
-    built; if one of them is traced, by `guarantee`, where all are known. Not promised: floating-point side channels; a cryptographic
-    generator.
+    built; if one of them is traced, by `guarantee`, where all are known. Not promised: protection from floating-point side channels; a
+    cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.

@@ -428,9 +428,7 @@ def _optimal(point: Any, total: Guarantee, depth: int) -> Budget:
     while beyond(high) <= 0:
         low, high = high, high + 1
     root = brentq(beyond, low, high, xtol=PRECISION)
-    return _public(
-        point, math.exp(root - 2 * PRECISION), own.delta, depth
-    )  # certainly below the root, where the total is kept
+    return _public(point, math.exp(root - 2 * PRECISION), own.delta, depth)  # below the root: the total is kept
 
 
 def _noisy(point: Any, scale: float, delta: float, depth: int) -> Budget:

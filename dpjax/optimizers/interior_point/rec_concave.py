@@ -85,7 +85,7 @@ def rec_concave(
     """RecConcave (BNS §3.3, Figure 5) on the depth, with `proved` constants: N levels run at epsilon/(3N-2), delta/(2(N-1)) each.
 
     Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE, by basic composition, because the depth has sensitivity 1 under it. Not
-    promised: floating-point side channels; a cryptographic generator.
+    promised: protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.

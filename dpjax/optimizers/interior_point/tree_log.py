@@ -142,7 +142,7 @@ def tree_log(
     """TreeLog (CLNSS §1.3.3) with the parameters that need the fewest points; see `dpjax.optimizers.interior_point.walk`.
 
     Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE, for any data, by the named accountant; a walk that was stopped never
-    returns an element that is not an interior point. Not promised: floating-point side channels; a cryptographic generator.
+    returns an element that is not an interior point. Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.

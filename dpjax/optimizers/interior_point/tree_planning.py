@@ -19,8 +19,8 @@ first holds at most c points, c being that cut. So the bad keys weigh at most
 
     W(c) = sum_z N_z e^(-epsilon A_z) + sum_{z > 0} e^(-epsilon b_z) + sum_{0 < z < bits} e^min(-epsilon b_z, epsilon c - epsilon A_z),
 
-where N_0 = 1 and N_z = 2^(bits - z) count the keys of level z, and at most W = W(n). The first cut is at most max(l, r). Let
-K = (1 - beta)/beta and L_0 = ln(K W): where epsilon max(l, r) - b >= L_0 one key is enough. Otherwise the bad keys weigh at most
+where N_0 = 1 and N_z = 2^(bits - z) count the keys of level z. Whatever c is, this is at most W = W(n). The first cut is at most max(l, r).
+Let K = (1 - beta)/beta and L_0 = ln(K W): where epsilon max(l, r) - b >= L_0 one key is enough. Otherwise the bad keys weigh at most
 W((L_0 + b)/epsilon). Let L_1 be ln of K times that, and so on, to L. By the inequality of the means a bad key is drawn with probability at
 most beta if
 

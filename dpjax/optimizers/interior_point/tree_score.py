@@ -180,7 +180,7 @@ class TreeScore(InteriorPoint):
         return score
 
     def _less(self, points: Int[Array, ""]) -> Int[Array, ""]:
-        """What is subtracted from all counts of `points` points: about the depth of the median.
+        """What is subtracted from all counts where there are `points` points: about the depth of the median.
 
         This changes all weights by the same factor. The weights that matter then come from small counts, for which one more point adds
         epsilon; for counts of 250,000 it added 1.6 % more, as that many times epsilon has few digits behind the point.
@@ -400,7 +400,7 @@ def tree_score(*, bits: int, epsilon: Any, offsets: Offsets | None = None) -> Tr
     A run processes 32 levels of the tree at once, which takes 3 kB for each point: 3 GB for a million points.
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE, for any data and any offsets (proved in the module). Not promised:
-    floating-point side channels; a cryptographic generator.
+    protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.

@@ -63,7 +63,7 @@ class Exactly:
 
     Attributes:
       rank_error: the least number of ranks such that no value is off by more, except with probability at most beta.
-      probability: the probability of this event, at least 1 - beta.
+      probability: the probability that no value is off by more, at least 1 - beta.
       low, high: the values between which each quantile then lies: those at its rank minus, and plus, `rank_error`.
     """
 
@@ -118,7 +118,7 @@ class Answer:
         compilation, and minutes for 100,000.
 
         Args:
-          data: a `Column` or `Points` of the same domain.
+          data: a `Column`, or `Points` or a `Sample`, of the same domain.
 
         Raises:
           TypeError: the algorithm was "approximate", which has no law of ranks.
@@ -172,8 +172,8 @@ def chosen(
     rho, or a large delta, gives the latter a higher rate (epsilon matters only then). Inverse sensitivity is one mechanism, which a delta
     does not help; the levels of `approximate` and the runs of `rank_exponential` compose, and the former are few. From `SO_MANY` quantiles
     on, `approximate` is used: on a thousand points the others lose all accuracy, and on many thousands they take minutes. README.md beside
-    this file says what was measured. Below that, `joint` is used from `MANY` quantiles on: its errors there are as large, in a sixth of the
-    time.
+    this file says what was measured. Below that, `joint` is used from `MANY` quantiles on: its errors there are as large as those of
+    inverse sensitivity, in a sixth of the time.
 
     >>> chosen(fractions=[0.5]), chosen(fractions=[0.5], rho=0.02), chosen(fractions=[0.25, 0.5, 0.75])
     ('permute_and_flip', 'rank_exponential', 'inverse_sensitivity')
@@ -212,14 +212,14 @@ def quantiles(
     """Private quantiles of a column, under ADD_OR_REMOVE_ONE; the number of records is private, too.
 
     Args:
-      data: a `Column` of `dpjax.encode`, whose bounds and unit are public; or `Points`.
+      data: a `Column` of `dpjax.encode`, whose bounds and unit are public; or `Points`, or a `Sample`, whose labels are ignored.
       fractions: increasing, each strictly between 0 and 1.
       epsilon: the total for all quantiles together.
       delta: likewise, in [0, 1).
       rho: the total of zero-concentrated privacy, in place of epsilon and delta.
       key: PRNG key.
       beta: the probability with which `rank_error` may be exceeded.
-      bits: those of the domain of `Points`; default: all that their limbs hold. A column has its own.
+      bits: those of the domain of `Points` or of a `Sample`; default: all that their limbs hold. A column has its own.
       algorithm: one of `ALGORITHMS`; default `chosen`, by the fractions, the kind of total and the bits, never by the data. For two dozen
         or more quantiles of few records, fewer than about 8 / epsilon for each quantile, "approximate" is the safe choice.
 
@@ -227,7 +227,7 @@ def quantiles(
     encoding is public: an array of a fixed type, with bounds and unit if any. (A type may depend on the values, see
     `dpjax.data.encoding`.) The weights of outputs also depend on public intervals of codes, and on their distance from `Encoding.origin`,
     which is public, too (for points: from 0). `rank_error` is about the encoded column, after clipping and rounding to units. Not promised:
-    floating-point side channels, the time a run takes; a cryptographic generator.
+    protection from floating-point side channels and from timing; a cryptographic generator.
 
     The more fractions there are, the longer a run takes: on 1,000 values 0.2 s for 9 fractions, 5 s for 24 and up to a minute for 127 (two
     cores of a slow machine). `algorithm="approximate"` takes milliseconds, and has larger errors except for a hundred fractions or so.
@@ -286,7 +286,7 @@ def _program() -> Any:
 
 
 def _points(data: Any) -> tuple[Points, Any]:
-    """(The points, the function that turns a list of outputs into values.)"""
+    """(the points, the function that turns a list of outputs into values)."""
     if isinstance(data, Column):
         return data.points, data.decode
     if not isinstance(data, Points | Sample):

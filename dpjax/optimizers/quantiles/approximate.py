@@ -3,8 +3,7 @@
 Of m fractions the middle one is found first, then the middle ones of those below and above it, among the points on their side only: m
 fractions take L = ceil(log2(m + 1)) levels. A node (l, r), between two answers or ends of the domain, holds the n_v points in [y_l, y_r)
 and wants the fraction g = (f - f_l) / (f_r - f_l) of them below its answer, which is drawn from [y_l, y_r) with P[y] proportional to
-exp(-lambda_v
-|#{points of the node below y} - g n_v|).
+exp(-lambda_v |#{points of the node below y} - g n_v|).
 
 **Ties.** Points equal to a have places in [a, a + 1) that do not depend on how many there are (`ties`): the domain is
 refined by b = `extra` bits, its points y stand for floor(y / 2^b), and the i-th of them, at a + v_i, is below y = 2^b a + u if
@@ -12,9 +11,9 @@ refined by b = `extra` bits, its points y stand for floor(y / 2^b), and the i-th
 
 **Privacy** (ADD_OR_REMOVE_ONE). So one more point raises the count of one node on each level, the one for which the number below y_r moves
 and the number below y_l does not; all other nodes keep theirs. In that node the number below y moves by 0 up to some place p and by 1
-above, and the target by g. Where the number is below the target, its error moves by g up to p and by -(1 - g) above; where it is above, by
--g and 1 - g. If p is among the former, the range of these moves is max{g, 1 - g} + 1 - g, otherwise g + max{g, 1 - g}: at most 2 max{g,
-1 - g}. With lambda_v = epsilon / (2 L max{g, 1 - g}) a level costs epsilon / L, and the whole is (epsilon, 0)-private. The rate is
+above, and the target by g. Where the number is below the target, its error moves by g up to p and by -(1 - g) above; where it is above,
+by -g and 1 - g. If p is among the former, the range of these moves is max{g, 1 - g} + 1 - g, otherwise g + max{g, 1 - g}: at most
+2 max{g, 1 - g}. With lambda_v = epsilon / (2 L max{g, 1 - g}) a level costs epsilon / L, and the whole is (epsilon, 0)-private. The rate is
 epsilon / L for 2^L - 1 evenly spaced fractions. The losses of a level lie in an interval whose length is its cost, so a level that costs r
 is r^2/8-zCDP (`accounting.exponential`). So in place of epsilon / L a level may cost sqrt(8 rho / L) for a total of rho; likewise for a
 total (epsilon, delta), with the largest rho from which (epsilon, delta) follows, if that is more.
@@ -249,7 +248,7 @@ class ApproximateQuantiles(Quantiles):
         return self.levels * float(self.level(np)) ** 2 / 8 * (1 + 2.0**-44)
 
     def error(self, *, beta: float, n: int = MOST_ROWS) -> float:
-        """The greatest number of ranks by which answers miss f n, whatever the points are, except with probability beta: see the module.
+        """A bound on the ranks by which answers miss f n, whatever the points are, except with probability beta: see the module.
 
         Args:
           beta: in (0, 1).
@@ -292,9 +291,11 @@ class ApproximateQuantiles(Quantiles):
         return weights[1:-1], paid[1:-1]
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: `error` of n, over alpha.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: the least n that is at least
+        (`error` of n, plus 1) over alpha.
 
-        More points suffice, too: the error of n over n falls as n grows.
+        One rank is added as ranks are integers, and f n is rounded to one. More points suffice, too: the
+        error of n over n falls as n grows.
 
         Raises:
           ValueError: alpha or beta outside (0, 1), or extra below 32.
@@ -325,7 +326,7 @@ def approximate(
     """Quantiles at `fractions` of the points, for the price of ceil(log2(m + 1)) runs of the exponential mechanism; see the module.
 
     Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see `ApproximateQuantiles.zcdp`.
-    Not promised: floating-point side channels; a cryptographic generator.
+    Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4000.

@@ -30,7 +30,7 @@ class Quantiles(Algorithm):
     """A mechanism on `Points` of X_bits (or on a `Sample`, whose labels it ignores): it outputs the quantiles, in increasing order.
 
     Attributes:
-      bits, limbs: the size of the domain of the points.
+      bits, limbs: the bits of the domain of the points, and the limbs of a point.
       fractions: the integers F of the fractions F 2^-32, in increasing order.
     """
 

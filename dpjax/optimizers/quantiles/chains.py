@@ -608,7 +608,7 @@ def draw(key: Any, pieces: Pieces, targets: Targets, each: States) -> Drawn:
     first = jnp.where(whole == 2, in_tail + 1, outputs + 1)
 
     def set_at(states: States, rank: Array, ends: Array) -> Float[Array, "ways"]:
-        """ln of the ways to set a rank: upper (unless its interval ends, but something follows), lower, then c outputs of its piece."""
+        """ln of the weights set to a rank: upper (unless its interval ends, but something follows), lower, then c outputs of its piece."""
         upper = jnp.where(ends | ~cut.opens[rank], states.upper[rank], -jnp.inf)
         return jnp.concatenate([jnp.stack([upper, states.lower[rank]]), states.between[:, rank]])
 

@@ -98,13 +98,13 @@ def direct(
       solver: a solver of `dpjax.optimizers.interior_point`, on the domain of the points.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
       m: half the points of a slice, and the error in ranks.
-      beta: the probability with which any run may fail: 2m points must suffice for the solver at beta / q.
+      beta: the failure probability of all runs together: 2m points must suffice for the solver at beta / q.
       accountant: how the q runs are composed, "basic" or "optimal".
       delta: the total delta, for "optimal".
       allow_unproved: accept any m. The guarantee holds; no accuracy is proved.
 
     Formal guarantees: q runs of the solver at distance 2, q the number of fractions, under ADD_OR_REMOVE_ONE and, at the same price,
-    under REPLACE_ONE. Slices may overlap. Not promised: floating-point side channels; a cryptographic generator.
+    under REPLACE_ONE. Slices may overlap. Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range, fractions that do not increase, slices too small for the solver.

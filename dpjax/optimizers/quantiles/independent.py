@@ -27,7 +27,7 @@ class IndependentQuantiles(RankedQuantiles):
         raise NotImplementedError
 
     def masses(self, points: Points, outputs: int) -> Float[Array, "outcomes"]:
-        """The mass of each tuple (z_1, ..., z_q), z_q running fastest, then of bottom; only sorted tuples have any."""
+        """The masses of all tuples (z_1, ..., z_q), z_q running fastest, then of bottom; tuples that are not sorted have none."""
         q = self.fractions.size
         size = round(outputs ** (1 / q))
         laws = self.pmfs(points, size)

@@ -10,9 +10,9 @@ the tuple weighs exp(epsilon s(z) / 2), times a public measure.
 
 **Both distances.** The counts of a tuple are the numbers of points below z_1, at z_1, between z_1 and z_2, and so on. The tuple is right on
 a cone of counts, a convex set. To reach it from outside, choose the new number of points, N, and ranks r_j of z_j: then the gaps
-n_i = r_i - r_(i-1) must become w_i N, where w_i are the differences of neighbouring fractions; this takes |n_1 - w_1
-N| + ... + |n_(m+1) - w_(m+1) N| records, and no fewer. So the distance is L(z) = min over N of c(z, N), the cost of `joint` with targets
-w_j N, for real N >= N_0 (and below 2^31). (Without ties N is the weighted median of all n_i / w_i.) To leave the cone, one of its
+n_i = r_i - r_(i-1) must become w_i N, where w_i are the differences of neighbouring fractions; this takes
+|n_1 - w_1 N| + ... + |n_(m+1) - w_(m+1) N| records, and no fewer. So the distance is L(z) = min over N of c(z, N), the cost of `joint` with
+targets w_j N, for real N >= N_0 (and below 2^31). (Without ties N is the weighted median of all n_i / w_i.) To leave the cone, one of its
 inequalities must fail, f_j n - #{x < z_j} >= 0 say. A record that comes or goes moves its left side by f_j or 1 - f_j. So the least number
 of records is D(z), the least of min{f_j n - #{x < z_j}, #{x <= z_j} - f_j n} / max{f_j, 1 - f_j} over all j, and of n - N_0. Both are 0 at
 the border: s is D where that is positive, and -L elsewhere.
@@ -33,17 +33,17 @@ may suit a wrong tuple than a right one; the count costs a twentieth of epsilon;
 output. The price is that weights are not a product along the tuple, and that there is no law of intervals except on small domains.
 
 **Draws** are exact, by rejection. With kappa = epsilon / 2, any numbers N_k from N_0 on, and c_k half of the wider gap beside N_k, a tuple
-is drawn with weight Q(z) = sum over k of exp(kappa (c_k - c(z, N_k))), which `chains` sums up, and kept with probability 2 exp(kappa
-s(z)) / Q(z). (c is convex in N and moves by |N - N'| at most, so that both neighbours of the best N have terms whose sum is 2 exp(-kappa L)
-at least.) For N_k = n the one tuple with D > 0 weighs exp(kappa D) times as much. The N_k only affect the speed: they may depend on the
-data, and do (`sizes`), as the law of a tuple that is kept does not depend on them. They reach so far that all tuples whose best N lies
-beyond weigh less than 2^-53 of the right ones. Draws go on until one is kept, or until there are very many (`TRIES`). For a few points 1.6
-to 2.5 draws were needed on average (20,000 runs each), for nine quantiles of 114 altitudes four (32 runs; `info["tries"]`).
+is drawn with weight Q(z) = sum over k of exp(kappa (c_k - c(z, N_k))), which `chains` sums up, and kept with probability
+2 exp(kappa s(z)) / Q(z). (c is convex in N and moves by |N - N'| at most, so that both neighbours of the best N have terms whose sum is
+2 exp(-kappa L) at least.) For N_k = n the one tuple with D > 0 weighs exp(kappa D) times as much. The N_k only affect the speed: they may
+depend on the data, and do (`sizes`), as the law of a tuple that is kept does not depend on them. They reach so far that all tuples whose
+best N lies beyond weigh less than 2^-53 of the right ones. Draws go on until one is kept, or until there are very many (`TRIES`). For a few
+points 1.6 to 2.5 draws were needed on average (20,000 runs each), for nine quantiles of 114 altitudes four (32 runs; `info["tries"]`).
 
 **Utility.** If an output is t ranks off, L >= t / max{f_j, 1 - f_j}, as for `joint`. Points at the ranks f_j n make a right tuple, which
-has at least 2^-(dm) of the base measure. So some output is more than t ranks off with probability at most 2^(dm) exp(-epsilon t / (2 max
-max{f_j, 1 - f_j})), whatever the points are. All accuracy is lost where there are so many outputs beyond all points, whose L is at most
-n + N_0, that they outweigh the right ones.
+has at least 2^-(dm) of the base measure. So some output is more than t ranks off with probability at most
+2^(dm) exp(-epsilon t / (2 max max{f_j, 1 - f_j})), whatever the points are. All accuracy is lost where there are so many outputs beyond all
+points, whose L is at most n + N_0, that they outweigh the right ones.
 
 **Base measures** are those of `joint` (`axis`), a mixture for all outputs, so that 2^(dm) above becomes 2 2^(dm) for "scales" and (2/0.9)
 2^(dm) for "places". The many intervals of "places" gain nothing where the points pay for much more than the places of all outputs
@@ -62,8 +62,8 @@ exp((R - 3) kappa H), and p_R is added, for any R, p_r being the probability of 
 **Bounds on given data.** Since exp(kappa s) is at most Q / 2, and at least each exp(-kappa c(z, N_k)), the probability that an event fails
 is at most half of the weight that Q gives to its complement, over the largest of the sums over all tuples. This is `failure_bound`: at most
 12 times the true probability where the tests know it, as long as N_0 is below n (20 times, where it is just below). Where N_0 is above n by
-x, the bound has a factor of exp(kappa x). Noisy counts with a probability below a rounding unit count as failures. (Laws have the right
-derivatives in epsilon; the bound's are those at fixed sizes, of which those beside N_0 move with epsilon.)
+x, the bound has a factor of exp(kappa x). Noisy counts with a probability below a rounding unit count as failures. (The derivatives of
+laws in epsilon are correct; those of the bound are taken at fixed sizes, though the sizes beside N_0 move with epsilon.)
 
 The plain twin is `dpjax.verify.plain.quantiles.inverse_sensitivity_law`.
 """
@@ -447,7 +447,7 @@ class InverseSensitivityQuantiles(Together):
         after = jnp.append(first[1:], jnp.inf)
 
         def bound(counts: Counts, measures: Array) -> Array:
-            """The bound for this N_0. Above n: that for n, times exp(kappa (N_0 - n)), as no score is higher, and none lower by more."""
+            """The bound for this N_0; if N_0 > n, that for n times exp(kappa (N_0 - n)), as no score is higher, and none lower by more."""
             least = jnp.minimum(-counts.beyond(), plainly.short())
             above = self.kappa() * jnp.maximum(-counts.beyond() - plainly.short(), 0.0)
             looked = jnp.where(jnp.arange(self.axis.measures)[:, None, None] < measures, logs, -jnp.inf)
@@ -467,7 +467,7 @@ class InverseSensitivityQuantiles(Together):
     # ------------------------------------------------------------------------------------------------- promises
 
     def error(self, *, beta: float) -> float:
-        """The greatest number of ranks by which outputs miss f n, whatever the points are, except with probability beta: see the module."""
+        """A bound on the ranks by which outputs miss f n, whatever the points are, except with probability beta: see the module."""
         f, kappa = np.asarray(self.fractions, float) * 2.0**-32, self._rate()
         farthest = float(np.max(np.maximum(f, 1 - f)))
         # No rank is off by more than n; if that is less than N_0 without a count, right tuples cost N_0 - n.
@@ -490,7 +490,9 @@ class InverseSensitivityQuantiles(Together):
         return min(by_noise, max(plainly, farthest * greatest))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta, by `error`.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: (`error` + 1/2) / alpha.
+
+        Half a rank is added as f n is rounded to an integer rank.
 
         Raises:
           ValueError: alpha or beta outside (0, 1).
@@ -539,7 +541,7 @@ def inverse_sensitivity(
     """Quantiles at `fractions` of the points, all at once, by how many records must come or go to make them right; see the module.
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see
-    `InverseSensitivityQuantiles.zcdp`. Not promised: floating-point side channels; a cryptographic generator.
+    `InverseSensitivityQuantiles.zcdp`. Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.

@@ -44,10 +44,10 @@ of all tuples. So with K candidates, D > t for some output has probability at mo
 
 where N is the closest one of the grid. With noise of up to 7 steps n is within h / 2 of it (if h = 1, it is on the grid; below h / 2 points
 no rank is off by as much as the bound says anyway), with noise of up to 15 steps, the last ones, within h, and with noise of up to R > 15
-steps within (R - 14.5) h. With p_r for the probability of noise beyond r steps the mean is at most exp(kappa h / 2) + p_7 exp(kappa
-h) + p_15 exp(1.5 kappa h) + ... + p_(R-1) exp((R - 14.5) kappa h). Beyond R steps, with probability p_R, nothing is promised: R is chosen
-for the least error. With targets w_j n alone the bound is 2^(dm) exp(-epsilon t / (2 (1 - min w))). This is for the worst data; the exact
-law says what holds for given data.
+steps within (R - 14.5) h. With p_r for the probability of noise beyond r steps the mean is at most exp(kappa h / 2) + p_7 exp(kappa h) +
+p_15 exp(1.5 kappa h) + ... + p_(R-1) exp((R - 14.5) kappa h). Beyond R steps, with probability p_R, nothing is promised: R is chosen for
+the least error. With targets w_j n alone the bound is 2^(dm) exp(-epsilon t / (2 (1 - min w))). This is for the worst data; the exact law
+says what holds for given data.
 
 **Scales.** What outputs weigh before any data are seen is a public choice. With `base="scales"` it is a mixture for all outputs together,
 half of it uniform and half of it by `scales`; which of the two applies is one more output of the mechanism. So the probability above
@@ -59,9 +59,9 @@ all. Where the count pays for more than ENOUGH m d ln 2, wrong ranks cost so muc
 leaves it out. The noisy count, which is public, decides.
 
 **zCDP.** The losses of a draw lie in an interval of length epsilon for targets w_j n, and of length 2 kappa = (1 - share) epsilon once the
-count is known. So targets w_j n are epsilon^2/8-zCDP; fitted counts, with the count's own a tanh(a/2) <= a^2/2, at most (4
-share^2 + (1 - share)^2) epsilon^2/8 (`accounting.exponential`). All outputs are those of one mechanism, so that a delta would gain next to
-nothing.
+count is known. So targets w_j n are epsilon^2/8-zCDP; fitted counts, with the count's own a tanh(a/2) <= a^2/2, at most
+(4 share^2 + (1 - share)^2) epsilon^2/8 (`accounting.exponential`). All outputs are those of one mechanism, so that a delta would gain next
+to nothing.
 
 The law sums over the noisy counts within ln(1/u) / a of n, where u is the rounding unit; those beyond have a probability of at most u, and
 count as failures. Its derivative in epsilon is that at a fixed grid: h moves with epsilon, but targets on it by jumps of 2^-16. The plain
@@ -347,7 +347,7 @@ class JointQuantiles(Together):
     # ------------------------------------------------------------------------------------------------- promises
 
     def error(self, *, beta: float) -> float:
-        """The greatest number of ranks by which outputs miss f n, whatever the points are, except with probability beta: see the module."""
+        """A bound on the ranks by which outputs miss f n, whatever the points are, except with probability beta: see the module."""
         beta, kappa, nats = arguments.known_fraction("beta", beta), self._rate(), self._nats()
         with jax.enable_x64(True):
             moves, log_own = float(self._moves()), float(self._log_own())
@@ -378,7 +378,9 @@ class JointQuantiles(Together):
         return float(np.logaddexp.reduce(logs))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta, by `error`.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: (`error` + 1/2) / alpha.
+
+        Half a rank is added as f n is rounded to an integer rank.
 
         Raises:
           ValueError: alpha or beta outside (0, 1).
@@ -406,7 +408,7 @@ def joint(
     """Quantiles at `fractions` of the points, all at once, by the exponential mechanism on the gaps between them; see the module.
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see `JointQuantiles.zcdp`. Not
-    promised: floating-point side channels; a cryptographic generator.
+    promised: protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.

@@ -146,7 +146,7 @@ def noise_errors(count: int, share: float) -> tuple[float, float]:
 
 
 def points_needed(m: int, drift: float, miscount: float, spacing: int, gap: float, alpha: float) -> float:
-    """The points for which ranks are within alpha n, and wanted ranks `spacing` apart, where fractions are `gap` apart."""
+    """The number of points for which ranks are within alpha n, and wanted ranks `spacing` apart, where fractions are `gap` apart."""
     return max((m + drift + miscount + 1) / alpha, (spacing + 1) / gap + miscount)
 
 
@@ -195,8 +195,8 @@ def noisy_slices(
 ) -> NoisySlices:
     """Quantiles at `fractions` of the points, each from the 2m points around a noisy rank; see the module.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE by `NoisySlices.guarantee`. Not promised: floating-point side channels; a
-    cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE by `NoisySlices.guarantee`. Not promised: protection from floating-point
+    side channels; a cryptographic generator.
 
     Args:
       solver: a solver of `dpjax.optimizers.interior_point`, on the domain of the points.
@@ -205,7 +205,7 @@ def noisy_slices(
       rank_epsilon: the cost of the noise of all ranks.
       count_epsilon: the cost of the count.
       delta: in (0, 1), the cost allowed to narrow gaps; the smaller it is, the further apart wanted ranks must be.
-      beta: the probability with which any run may fail: 2m points must suffice for the solver at beta / (3 q).
+      beta: the failure probability of everything together: 2m points must suffice for the solver at beta / (3 q).
       allow_unproved: accept any m. The guarantee holds; no accuracy is proved.
 
     Raises:

@@ -55,8 +55,8 @@ def permute_and_flip(
 ) -> PermuteAndFlip:
     """Quantiles at `fractions` of the points by permute-and-flip on the rank error; see the module.
 
-    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together. Not promised: floating-point side channels; a
-    cryptographic generator.
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together. Not promised: protection from floating-point side
+    channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.

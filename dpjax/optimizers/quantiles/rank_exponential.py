@@ -177,7 +177,9 @@ class RankExponential(IndependentQuantiles):
         return float(self.slope(np) ** 2 * self._sums(np)[1] / 8) * (1 + 2.0**-44)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: the module's error over alpha.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: (`error` + 1) / alpha.
+
+        One rank is added as ranks are integers, and f n is rounded to one.
 
         Raises:
           ValueError: alpha or beta outside (0, 1).
@@ -186,7 +188,7 @@ class RankExponential(IndependentQuantiles):
         return whole((self.error(beta=beta) + 1) / alpha)  # ranks are integers, and f n is rounded to one
 
     def error(self, *, beta: float) -> float:
-        """The greatest number of ranks by which answers miss f n, whatever the points are, except with probability beta: see the module."""
+        """A bound on the ranks by which answers miss f n, whatever the points are, except with probability beta: see the module."""
         beta = arguments.known_fraction("beta", beta)
         return error_bound(self._nats(), self.fractions.shape[0], float(self.slope(np)), beta)
 
@@ -196,8 +198,8 @@ class RankExponential(IndependentQuantiles):
 
 
 def error_bound(nats: float, count: int, rate: float, beta: float) -> float:
-    """The greatest number of ranks by which `count` answers miss f n, except with probability beta, if one answer misses it by more than t
-    with probability exp(nats - rate t)."""
+    """A bound on the ranks by which `count` answers miss f n, except with probability beta, if one answer misses it by more than t
+    with probability at most exp(nats - rate t)."""
     return (nats + math.log(count / beta)) / rate
 
 
@@ -232,7 +234,7 @@ def rank_exponential(
     """Quantiles at `fractions` of the points by the exponential mechanism on the rank error; see the module.
 
     Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE for all quantiles together, or rho-zCDP; see `RankExponential.zcdp`. Not
-    promised: floating-point side channels; a cryptographic generator.
+    promised: protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.

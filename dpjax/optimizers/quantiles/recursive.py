@@ -85,7 +85,7 @@ class RecursiveQuantiles(Quantiles):
         return wide.resize(quotients, self.limbs), jnp.all(ok), {"ok": ok}
 
     def _slice(self, points: Points, left: Array, right: Array, last: Array) -> Points:
-        """The 2m points around the median of those in [left, right), which include the greatest point for the last node of a level."""
+        """The 2m points around the median of those in [left, right), or, for the last node of a level, of all from `left` on."""
         first = jnp.minimum(wide.search(points.x, left), points.n_valid)
         stop = jnp.minimum(wide.search(points.x, right), points.n_valid)
         stop = jnp.where(last, points.n_valid, stop)
@@ -115,7 +115,7 @@ class RecursiveQuantiles(Quantiles):
 
         E_L, where E_l = m + c - 1/2 + (E_(l-1) + E_(l-2)) / 2 for c equal points, and E_0 = E_(-1) = 0: a node of level l lies between an
         answer of level l - 1 and an earlier one, or an end of the domain, whose rank has no error; its middle is off by their mean error,
-        its answer by m + c - 1 more. For large l that is (2/3) l (m + c - 1/2).
+        the rank to which this is rounded by at most 1/2 more, and its answer by m + c - 1 more. For large l, E_l is (2/3) l (m + c - 1/2).
         """
         return rank_error(self.depth, int(self.m), shared)
 
@@ -199,13 +199,13 @@ def recursive(
       bits: the points are in {0, ..., 2^bits - 1}.
       depth: L, 1 (the median) to 16.
       m: half the points of a slice.
-      beta: the probability with which any run may fail: 2m points must suffice for the solver at beta / (2^depth - 1).
+      beta: the failure probability of all runs together: 2m points must suffice for the solver at beta / (2^depth - 1).
       accountant: how the levels are composed, "basic" or "optimal".
       delta: the total delta, for "optimal".
       allow_unproved: accept any m. The guarantee holds; no accuracy is proved.
 
     Formal guarantees: `depth` runs of the solver at distance 2, under ADD_OR_REMOVE_ONE; see `RecursiveQuantiles.guarantee`. Not promised:
-    floating-point side channels; a cryptographic generator.
+    protection from floating-point side channels; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range, slices too small for the solver.

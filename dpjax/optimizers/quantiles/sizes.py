@@ -8,9 +8,9 @@ most draws would be made is cut by `BATCH` more sizes. This is repeated until at
 chance is good enough.
 
 **The chance.** Let W_k be the sum over all tuples of exp(-kappa cost for N_k). A tuple weighs exp(-kappa least cost), so all tuples
-together weigh at least max W_k, and draws are made in proportion to exp(kappa c_k) W_k: one is kept with probability at least 2 max
-W_k / sum exp(kappa c_k) W_k. If half of the draws are for sizes without wide gaps, this is at least 1/(e^(FINE/2) K) for K sizes; K is at
-most about 4 kappa (N_K - N_1), which is a few times m d.
+together weigh at least max W_k, and draws are made in proportion to exp(kappa c_k) W_k: one is kept with probability at least
+2 max W_k / sum exp(kappa c_k) W_k. If half of the draws are for sizes without wide gaps, this is at least 1/(e^(FINE/2) K) for K sizes; K
+is at most about 4 kappa (N_K - N_1), which is a few times m d.
 
 Sizes are given as differences kappa (N_k - n), which are infinite in unused places.
 """

@@ -164,12 +164,12 @@ def sliced(
       slice_epsilon: rate of the noise in the sizes, at least 2^-20.
       count_epsilon: rate of the noise in the count.
       delta: the total delta, in (0, 1), at which the guarantee is computed.
-      beta: the probability with which anything may fail: `size` must suffice for the solver at beta / (3 q).
+      beta: the failure probability of everything together: `size` must suffice for the solver at beta / (3 q).
       accountant: "slicing" or "optimal"; see `SlicedQuantiles.guarantee`.
       allow_unproved: accept any size. The guarantee holds; no accuracy is proved.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE by `SlicedQuantiles.guarantee`. Not promised: floating-point side channels;
-    a cryptographic generator; the size noise beyond 64 / slice_epsilon, of probability exp(-64), which is cut off.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE by `SlicedQuantiles.guarantee`. Not promised: the size noise beyond 64 /
+    slice_epsilon, of probability exp(-64), which is cut off; protection from floating-point side channels; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range, slices too small for the solver.

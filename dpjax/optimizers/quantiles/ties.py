@@ -1,4 +1,4 @@
-"""The places of equal points, at which an output in the cell [a, a + 1) of their value can have any rank: a + v_1, ..., a + v_k.
+"""The places of equal points, chosen so that an output in the cell [a, a + 1) of their value can have any rank: a + v_1, ..., a + v_k.
 
 v is the van der Corput sequence 1/2, 1/4, 3/4, 1/8, 5/8, ...: v_i has the binary digits of i behind the point, in reverse. The i-th copy
 has the same place however many copies there are, so one more point adds one place and moves none: the number of points below y rises by 1

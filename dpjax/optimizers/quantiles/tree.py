@@ -175,7 +175,9 @@ class TreeQuantiles(Quantiles):
         return Guarantee(arguments.known("epsilon", self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: B of the module, over alpha.
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: (B + 1) / alpha; see the module.
+
+        One rank is added as ranks are integers, and f n is rounded to one.
 
         Raises:
           ValueError: alpha or beta outside (0, 1).
@@ -204,8 +206,8 @@ def _named(key: Array, level: Int[Array, ""], prefix: UInt32[Array, "limbs"]) ->
 def tree(*, bits: int, fractions: Sequence[float], epsilon: Any, branching: int = 16) -> TreeQuantiles:
     """Quantiles at `fractions` of the points from a hierarchical histogram; see the module.
 
-    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together, however many. Not promised: floating-point side
-    channels; a cryptographic generator.
+    Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together, however many. Not promised: protection from
+    floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.

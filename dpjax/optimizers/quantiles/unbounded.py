@@ -179,7 +179,7 @@ def unbounded(
     """Quantiles at `fractions` of the points by AboveThreshold along a geometric grid; see the module.
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together. Not promised: any accuracy between two points of the
-    grid; floating-point side channels; a cryptographic generator.
+    grid; protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.

@@ -37,13 +37,14 @@ The depth changes by at most c: step 4 and the last level are epsilon-private.
 *Step 3* is (2 epsilon, delta)-private for given s. Let a = epsilon/(4c), M the largest weight, pass = P[M + Lap(2c/epsilon) >= bar], Z the
 sum of e^(a w) over the candidates: node u is chosen with probability P[u] = pass e^(a w(u))/Z. Let A be the candidates of the one run that
 are not candidates in the other, B conversely, q = P[A] and b' = P'[B | some node is chosen]. For a set S of common candidates, pass changes
-by a factor of at most e^epsilon, and e^(a w) and its sum over the common candidates by e^(epsilon/2) each: P[S] <= e^(2 epsilon)
-P'[S]/(1 - b'), so P[S] - e^(2 epsilon) P'[S] <= P[S] b' <= pass b'. Bottom's probability 1 - pass changes by e^epsilon. (Without any
-candidate in the one run it is 1, at most the other's plus P'[B], and nothing else can happen; without any in the other, it only grows
-there.) So q + pass b' <= delta is enough. Now A's members weigh at most n^ together, and each weighs from 1/a to 1/a + 2c, where e^(a w)/w
-rises: their e^(a w) add up to at most k = n^ a e^(1 + epsilon/2)/(1 + epsilon/2), and Z >= e^(a M). So q <= pass k e^(-a M), pass
-b' <= pass k e^(-a M') <= e^(epsilon/2) pass k e^(-a M), and P'[B] <= pass' k e^(-a M'). With y = e^(-a (M - bar)), pass is 1 - y^2/2 for
-y <= 1 and else 1/(2 y^2), so pass e^(-a M) <= e^(-a bar) max y (1 - y^2/2) = (2/3)^1.5 e^(-a bar).
+by a factor of at most e^epsilon, and e^(a w) and its sum over the common candidates by e^(epsilon/2) each:
+P[S] <= e^(2 epsilon) P'[S]/(1 - b'), so P[S] - e^(2 epsilon) P'[S] <= P[S] b' <= pass b'. Bottom's probability 1 - pass changes by
+e^epsilon. (Without any candidate in the one run it is 1, at most the other's plus P'[B], and nothing else can happen; without any in the
+other, it only grows there.) So q + pass b' <= delta is enough. Now A's members weigh at most n^ together, and each weighs from 1/a to
+1/a + 2c, where e^(a w)/w rises: their e^(a w) add up to at most k = n^ a e^(1 + epsilon/2)/(1 + epsilon/2), and Z >= e^(a M). So
+q <= pass k e^(-a M), pass b' <= pass k e^(-a M') <= e^(epsilon/2) pass k e^(-a M), and P'[B] <= pass' k e^(-a M'). With
+y = e^(-a (M - bar)), pass is 1 - y^2/2 for y <= 1 and else 1/(2 y^2), so
+pass e^(-a M) <= e^(-a bar) max y (1 - y^2/2) = (2/3)^1.5 e^(-a bar).
 
 **Utility.** There are 2N + 2 events that may go wrong; let each do so with probability at most beta:
 p - R = 1 + (ln(1/(2 delta)) + ln(1/(2 beta)))/epsilon, trim = (2c/epsilon) ln(2/beta), reserve = bar + (2c/epsilon) ln(1/(2 beta)).
@@ -53,8 +54,8 @@ p - R = 1 + (ln(1/(2 delta)) + ln(1/(2 beta)))/epsilon, trim = (2c/epsilon) ln(2
 *A level.* If s has positive depth, then W(s) > reserve, and s = 0 or W(s-1) < n^. The test passes except with probability beta. A candidate
 {u, ..., v} weighs > 0, so F(v) > trim and F(u-1) < n - trim. Were the depths of all three points <= trim, then F(u) <= trim,
 F(v-1) >= n - trim, and for the last point x of the left half either F(x) <= trim, and the right half weighs n^, or F(x-1) >= n - trim, and
-the left half does: but W(s-1) < n^. So the best depth is > trim, and one <= 0 is chosen with probability at most 2 e^(-epsilon
-trim/(2c)) = beta.
+the left half does: but W(s-1) < n^. So the best depth is > trim, and one <= 0 is chosen with probability at most
+2 e^(-epsilon trim/(2c)) = beta.
 
 *Last level.* Some depth is >= n/2, so one <= 0 is chosen with probability at most (h+1) e^(-epsilon n/(4 2^N)). Backwards,
 2r = (4 2^N/epsilon) ln((h+1)/beta) + the sum of all 2 trim + reserve, which double from level to level: 2^N, where RecConcave has 8^N.

@@ -129,7 +129,7 @@ def amplified(
         for delta <= 1e-6 and N <= 2 that gained less than 0.1 %, for delta = 1e-3 and N = 3 it gains 8 %.
       relation: the neighbouring relation under which Q has sensitivity 1.
 
-    Formal guarantees: (epsilon, delta). Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta). Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range, or a traced one where depth or the optimal composition has to be found.

@@ -57,7 +57,7 @@ def exponential(*, bits: int, epsilon: Any, relation: str = REPLACE_ONE) -> Quas
       epsilon: > 0, finite.
       relation: the neighbouring relation under which Q has sensitivity 1.
 
-    Formal guarantees: (epsilon, 0). Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, 0). Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range.

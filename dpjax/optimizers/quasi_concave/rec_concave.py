@@ -77,7 +77,7 @@ def rec_concave(
       relation: the neighbouring relation under which Q has sensitivity 1.
       split: the budget of each mechanism, within (epsilon, delta) by basic composition; equal shares if absent.
 
-    Formal guarantees: (epsilon, delta). Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta). Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Raises:
       TypeError, ValueError: an argument out of range.

@@ -22,7 +22,7 @@ calls the next stage; `law` calls the next stage for every choice and adds up wi
 epsilon and 2(N-1) of A_dist: with `proved` constants each A_dist is (epsilon, delta), so the whole is
 ((3N-2) epsilon, 2(N-1) delta) by basic composition; with the paper's `printed` constants each is only
 (2 epsilon, e^(2 epsilon) delta / 2), the whole ((5N-4) epsilon, (N-1) e^(2 epsilon) delta). Lemma 3.12 claims (3N epsilon, 3N delta).
-Not promised: floating-point side channels; a cryptographic generator.
+Not promised: protection from floating-point side channels; a cryptographic generator.
 """
 
 import functools

@@ -141,7 +141,8 @@ def listed(points: int, rows: int) -> int | None:
 def blr(*, queries: Queries, rows: int, epsilon: Any) -> Blr:
     """The exponential mechanism over all databases of `rows` rows, for tiny domains; see the module.
 
-    Formal guarantees: (epsilon, 0) under REPLACE_ONE. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, 0) under REPLACE_ONE. Not promised: protection from floating-point side channels; a cryptographic
+    generator.
 
     Args:
       queries: `thresholds(bits=...)`, `intervals`, `points`, `pairs` or `listed` of `dpjax.sanitizers.dense`.

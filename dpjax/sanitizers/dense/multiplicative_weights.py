@@ -17,10 +17,11 @@ Floating point is no exception: <v, S> n is counted in integers; n <v, p_t>, whi
 power of two that suits n; and all their differences are exact.
 
 **Accuracy.** By Hoeffding's lemma KL(S, p_t) falls by at least h <v_t, S - p_t> - h^2/8. It starts at ln N at most and stays >= 0, so the
-mean of <v_t, S - p_t> is at most ln N/(h T) + h/8 = sqrt(ln N/(2T)). Except with probability beta, every choice is within z = (2/(e n))
-ln(K T/beta) of the best one, which has the largest error of p_t; K is the number of signed queries (BNS Proposition 2.26 (ii)). The error
-of a mean is at most the mean error: sqrt(ln N/(2T)) + z in all, which is `bounds.private_multiplicative_weights`. With T = 2 ln N/alpha^2
-that is n = (8/alpha^2 epsilon) sqrt(ln N ln(1/delta)) ln(K T/beta) or so, Theorem 25 with its constant.
+mean of <v_t, S - p_t> is at most ln N/(h T) + h/8 = sqrt(ln N/(2T)). Except with probability beta, every choice is within
+z = (2/(e n)) ln(K T/beta) of the best one (BNS Proposition 2.26 (ii)), where K is the number of signed queries; the best one has the
+largest error of p_t. The error of a mean is at most the mean error: sqrt(ln N/(2T)) + z in all, which is
+`bounds.private_multiplicative_weights`. With T = 2 ln N/alpha^2 that is n = (8/alpha^2 epsilon) sqrt(ln N ln(1/delta)) ln(K T/beta) or so,
+Theorem 25 with its constant.
 
 The plain twin is `dpjax.verify.plain.dense.multiplicative_weights_law`.
 
@@ -178,7 +179,8 @@ def multiplicative_weights(
 ) -> MultiplicativeWeights:
     """Private multiplicative weights for a dense domain; see the module.
 
-    Formal guarantees: (epsilon, delta) under REPLACE_ONE. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under REPLACE_ONE. Not promised: protection from floating-point side channels; a cryptographic
+    generator.
 
     Args:
       queries: `thresholds(bits=...)`, `intervals`, `points`, `pairs` or `listed` of `dpjax.sanitizers.dense`.

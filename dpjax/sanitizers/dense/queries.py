@@ -192,7 +192,7 @@ class Pairs(Queries):
         return super().scores(members[first] + members[second])
 
     def choose(self, key: Array, answers: Float[Array, "answers"], rate: Any) -> Int[Array, "points"]:
-        """Draws the first of two members of (nothing, 0, ..., N - 1) by its weight with all the others, then the second."""
+        """Draws the first of two different members of (nothing, 0, ..., N - 1) by its weight with all the others, then the second."""
         key_first, key_second = jax.random.split(key)
         members = jnp.append(jnp.zeros(1, answers.dtype), answers)
         both = jnp.stack([members, -members])

@@ -50,8 +50,8 @@ class StabilityHistogram(NoisyCounts):
 def histogram(*, bits: int, n: Any, epsilon: Any, delta: Any, low: Any = 0.0) -> StabilityHistogram:
     """Algorithm 2 with low = 0 and high = 1 + (2/epsilon) ln(1/(2 delta)): private for every n.
 
-    Formal guarantees: (epsilon, delta) under REPLACE_ONE, tight (two counts of 1 that trade places). Not promised: floating-point side
-    channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under REPLACE_ONE, tight (two counts of 1 that trade places). Not promised: protection from
+    floating-point side channels; a cryptographic generator.
 
     Args:
       bits: d.

@@ -41,7 +41,8 @@ class PointRelease(NoisyCounts):
 def release(*, bits: int, n: Any, epsilon: Any, delta: Any, alpha: Any, allow_unproved: bool = False) -> PointRelease:
     """MULTI Algorithm 2 as printed: neither counts <= alpha n / 4 nor noisy ones <= alpha n / 2 are ever released.
 
-    Formal guarantees: (epsilon, delta) under REPLACE_ONE. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under REPLACE_ONE. Not promised: protection from floating-point side channels; a cryptographic
+    generator.
 
     Args:
       bits: d.

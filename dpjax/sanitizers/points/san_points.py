@@ -150,7 +150,8 @@ def _sets(points: int) -> np.ndarray:
 def san_points(*, bits: int, n: Any, epsilon: Any, delta: Any, alpha: Any, allow_unproved: bool = False) -> SanPoints:
     """SanPoints (BNS Figure 9): ceil(2/alpha) rounds; see the module.
 
-    Formal guarantees: (epsilon, delta) under REPLACE_ONE. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under REPLACE_ONE. Not promised: protection from floating-point side channels; a cryptographic
+    generator.
 
     Args:
       bits: d.

@@ -12,11 +12,11 @@ points have noise of their own. There is room for so many arrivals that more com
 probabilities are sampled.
 
 **Threshold and shift.** If t is such that one point that does not occur is expected to pass, about (2/(alpha epsilon)) (d ln 2 +
-ln(1/(alpha beta))) examples suffice: what is missed has a count of t, or less by as much as noise takes from few points; and t is about
-what noise gives one of 2^d. At a lower t, where many pass, and with s = t - 1 (soft thresholding), little more than half of that suffices:
-the noise of the 2^d points only adds, and the shift takes half of it away, and as much from points that occur. But at most MOST_ARRIVALS
-strangers are drawn, so no more than about (2/(alpha epsilon)) ln(MOST_ARRIVALS) can be saved. `bounds.sparse_histogram` is for the worst
-data.
+ln(1/(alpha beta))) examples suffice: the count of a point that is missed is at most t plus what noise takes from one of few points; and
+t is about what noise gives one of 2^d points. At a lower t, where many pass, and with s = t - 1 (soft thresholding), little more than half
+of that suffices: the noise of the 2^d points only adds, and the shift takes half of it away, and as much from points that occur. But at
+most MOST_ARRIVALS strangers are drawn, so no more than about (2/(alpha epsilon)) ln(MOST_ARRIVALS) can be saved. `bounds.sparse_histogram`
+is for the worst data.
 
 Pure sanitizers of points need an n of the order of d (Beimel, Brenner, Kasiviswanathan, Nissim 2014, quoted in BNS Section 4.2).
 
@@ -199,9 +199,9 @@ def _room(arrivals: float) -> int:
 def sparse_histogram(*, bits: int, n: Any, epsilon: Any, threshold: Any = None, shift: Any = 0) -> SparseHistogram:
     """Noisy counts of all 2^d points, of which those from `threshold` on are released; see the module.
 
-    Formal guarantees: (epsilon, 0) under REPLACE_ONE, for every n, tight. Not promised: floating-point side channels (besides what
-    `dpjax.mechanisms.geometric` says, the probability that a point passes is right to a relative 1e-7 times d, or times its own
-    logarithm); a cryptographic generator.
+    Formal guarantees: (epsilon, 0) under REPLACE_ONE, for every n, tight. Not promised: protection from floating-point side channels
+    (besides what `dpjax.mechanisms.geometric` says, the probability that a point passes is right to a relative 1e-7 times d, or times its
+    own logarithm); a cryptographic generator.
 
     Args:
       bits: d.
@@ -242,7 +242,8 @@ def of_domain(
       domain: `base.domain`, for a domain of any size.
       epsilon, threshold, shift: as for `sparse_histogram`.
       spurious: the expected number of strangers that sets the threshold, if that is None.
-      expected: for half as many there is room, whatever epsilon and threshold are.
+      expected: whatever epsilon and threshold are, there is room for an average of ln 2 times `expected` arrivals, or of ln 2 times 2^bits
+        if that is less; so half as many strangers as `expected` may be expected.
 
     Returns:
       The counts.

@@ -2,8 +2,8 @@
 
 Quantiles z_1 <= ... <= z_q at fractions f_1 < ... < f_q make the step function of `dpjax.sanitizers.cdf`, which is (f_i + f_(i+1))/2 on
 [z_i, z_(i+1)). Its database (`StepFunction.database`) has q + 2 rows: a weight f_1/2 at 0, one of (f_(i+1) - f_(i-1))/2 at each z_i, and
-(1 - f_q)/2 at 2^d - 1. So every threshold is answered as by the step function, to within (widest gap)/2 + t if ranks are right to within t
-n; q equal weights at the quantiles would answer i/q on [z_i, z_(i+1)), and lose a whole gap.
+(1 - f_q)/2 at 2^d - 1. So every threshold is answered as by the step function, to within (widest gap)/2 + t if ranks are right to within
+t n; q equal weights at the quantiles would answer i/q on [z_i, z_(i+1)), and lose a whole gap.
 """
 
 from typing import Any, ClassVar
@@ -80,7 +80,7 @@ def _written_out(data: Weighted) -> Points:
 
 
 def from_interior_points(*, quantiles: Any) -> FromInteriorPoints:
-    """A database from `quantiles.direct`, `quantiles.recursive` or `quantiles.sliced`; see the module.
+    """A database from any mechanism of `dpjax.optimizers.quantiles`, such as `quantiles.recursive`; see the module.
 
     Formal guarantees: those of the quantiles (post-processing), most of them under ADD_OR_REMOVE_ONE.
 
@@ -88,7 +88,7 @@ def from_interior_points(*, quantiles: Any) -> FromInteriorPoints:
       quantiles: a mechanism of `dpjax.optimizers.quantiles`. Its data may be a `Weighted` multiset of up to 2^24 points.
 
     Raises:
-      TypeError: quantiles is none of these.
+      TypeError: quantiles is not such a mechanism.
 
     >>> from dpjax.domains import wide
     >>> from dpjax.optimizers import interior_point, quantiles

@@ -59,7 +59,8 @@ class Histogram(DenseCounts):
 def histogram(*, bits: int, n: Any, epsilon: Any) -> Histogram:
     """Noisy counts of all 2^d points, as a database; see the module.
 
-    Formal guarantees: (epsilon, 0) under REPLACE_ONE, for every n. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, 0) under REPLACE_ONE, for every n. Not promised: protection from floating-point side channels; a
+    cryptographic generator.
 
     Args:
       bits: d, at most 16.

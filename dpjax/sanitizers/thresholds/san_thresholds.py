@@ -377,7 +377,8 @@ def san_thresholds(
 ) -> SanThresholds:
     """SanThresholds (BNS Figure 11), a database whose thresholds are within alpha of those of the data; see the module.
 
-    Formal guarantees: (epsilon, delta) under REPLACE_ONE. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, delta) under REPLACE_ONE. Not promised: protection from floating-point side channels; a cryptographic
+    generator.
 
     Args:
       bits: d, at most 1024 (the program handles 2^j for all j <= d).

@@ -127,7 +127,8 @@ def _pairs(values: Any) -> Any:
 def tree(*, bits: int, n: Any, epsilon: Any) -> Tree:
     """Noisy counts of all dyadic intervals, consistent, as a database; see the module.
 
-    Formal guarantees: (epsilon, 0) under REPLACE_ONE, for every n. Not promised: floating-point side channels; a cryptographic generator.
+    Formal guarantees: (epsilon, 0) under REPLACE_ONE, for every n. Not promised: protection from floating-point side channels; a
+    cryptographic generator.
 
     Args:
       bits: d, at most 16.
