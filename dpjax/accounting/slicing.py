@@ -320,7 +320,7 @@ def printed_calls(slack: float, applications: int = 1) -> int:
         >>> printed_calls(1e-6), printed_calls(1e-6, 20)
         (76, 320)
     """
-    slack, count = _checked_delta(slack, "slack"), arguments.integer("applications", applications, at_least=1)
+    slack, count = _checked_delta(slack, "slack"), arguments.count("applications", applications)
     need = -math.log(slack) * _UP
     if count == 1:
         return math.ceil(need / math.log(1.2))

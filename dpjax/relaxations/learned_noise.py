@@ -221,7 +221,7 @@ def mechanism(
     ...
     ValueError: log_weights must be (1.0, 0.0)-private noise for sensitivity 1, got delta = 0.230642...
     """
-    sensitivity = arguments.integer("sensitivity", sensitivity, at_least=1)
+    sensitivity = arguments.count("sensitivity", sensitivity)
     allowed = {"at_least": SMALLEST_RATE * sensitivity, "at_most": bound.MAX_EPSILON}
     epsilon = arguments.known("epsilon", epsilon, **allowed)
     rate = (
