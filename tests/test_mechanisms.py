@@ -1091,3 +1091,14 @@ def test_the_least_noise_that_an_integer_holds_has_a_probability() -> None:
     assert float(noise.log_prob(0, -(2**31))) == pytest.approx(-(2.0**30), rel=1e-6)
     for far in (geometric.log_cdf(-(2**31), 0, epsilon=0.5), geometric.log_sf(2**31 - 1, 0, epsilon=0.5)):
         assert float(far) == pytest.approx(-(2.0**30), rel=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(20.0, 1e-6), (1.0, 1e-30), (0.05, 1e-9)])
+def test_rounding_adds_little_to_the_delta_of_partition_selection(epsilon: float, delta: float) -> None:
+    """In single precision; half of what may come would not do for the first two (negative control)."""
+    counts = jnp.arange(partition_selection.saturation(epsilon, delta) + 2, dtype=jnp.int32)
+    log_keep, log_drop = partition_selection.log_keep(counts, epsilon=epsilon, delta=delta)
+    keep, drop = np.exp(np.asarray(log_keep, float)), np.exp(np.asarray(log_drop, float))
+    factor = math.exp(epsilon)
+    excess = max(np.max(keep[1:] - factor * keep[:-1]), np.max(drop[:-1] - factor * drop[1:])) - delta
+    assert excess <= 5e-6 and (excess > 1e-7 or epsilon < 1)
