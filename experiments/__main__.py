@@ -21,7 +21,7 @@ from experiments import checking, cluster, runner
 from experiments.refusals import Refused, refusing
 
 LOST = 3  # exit status of a process that lost the others
-STOPPED = 130  # exit status of one that was interrupted, as in shells
+STOPPED = 130  # exit status of a process that was interrupted, as in shells
 GO_ON = "what is recorded in {} is whole: go on with --resume"
 
 
@@ -59,7 +59,7 @@ def _go_on(options: argparse.Namespace) -> str:
 
 
 def _run(options: argparse.Namespace) -> None:
-    """One experiment, in one process or many."""
+    """Runs one experiment, in one process or many."""
     dpjax.enable_cache()
     runner.check(options.name, options.preset, changes=options.set, distributed=options.distributed)
     if not options.distributed:
@@ -85,7 +85,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    """The exit status: 0 if the figure still agrees with the code, 1 if not."""
+    """Checks a figure; the exit status is 0 if it still agrees with the code, 1 if not."""
     dpjax.enable_cache()
     seed = secrets.randbits(32) if options.seed is None else options.seed
     with refusing():

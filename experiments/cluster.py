@@ -1,7 +1,7 @@
 """Several processes, on one machine or many, run one experiment together: `jax.distributed`, with messages for what goes wrong.
 
-JAX ends a process that loses the others from C++, at once and with a stack trace. A small child process therefore holds
-this process's last words and prints them when it is gone.
+If a process loses the others, JAX ends it from C++, at once and with a stack trace. A small child process therefore holds
+this process's last words and prints them when this process is gone.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ class Meeting:
 
 
 def meeting(coordinator: str | None, processes: int | None, process: int | None, seconds: int) -> Meeting:
-    """The arguments, and JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID for those that are None.
+    """The meeting by these arguments, with JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID for those that are None.
 
     Raises:
         ValueError: a value is out of range, or only some of the three are known.
@@ -74,7 +74,7 @@ class LastWords:
     """What is printed on standard error if this process ends without `close`."""
 
     def __init__(self) -> None:
-        # A session of its own: Ctrl-C is meant for this process, not for the child.
+        # The child has its own session, because Ctrl-C is meant for this process, not for the child.
         self._child = subprocess.Popen(
             [sys.executable, "-S", "-c", _SPEAKER], stdin=subprocess.PIPE, text=True, bufsize=1, start_new_session=True
         )

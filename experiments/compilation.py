@@ -12,11 +12,11 @@ _COMPILED, _FOUND = "/jax/core/compile/backend_compile_duration", "/jax/compilat
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Where the time went.
+    """How the time was spent.
 
     Attributes:
         wall_seconds: from the opening of the store to the last result.
-        compile_seconds: the part of it for XLA's work and for reading programs from the cache.
+        compile_seconds: the part of wall_seconds for XLA's work and for reading programs from the cache.
         programs: number of programs.
         from_cache: how many of them were read from the cache.
         small: how many of them were compiled so fast that no cache keeps them.

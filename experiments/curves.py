@@ -1,4 +1,4 @@
-"""What several experiments need of curves: where two cross, and an axis on which all scales around a point are visible."""
+"""Helpers of several experiments for curves: where two cross, and an axis on which all scales around a point are visible."""
 
 import itertools
 import math

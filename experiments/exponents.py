@@ -32,15 +32,15 @@ class Exponent:
 def fit(part: Sequence[Row], *, factor: Callable[[float], float] = lambda k: 1.0) -> Exponent | None:
     """The exponent a in n* = const k^a factor(k), fitted to the upper half of the cells; None with fewer than two.
 
-    For small k something that does not grow with k may be the larger part of n*, or basic composition may be as good as any:
-    a theorem's power shows at the upper end. In every series the k from the middle one on are used; of two cells both.
+    For small k something that does not grow with k may be the larger part of n*, or basic composition may be as good as any other,
+    so a theorem's power shows at the upper end. In every series the k from the middle one on are used; both, if there are two.
 
     Args:
         part: the cells of one series.
         factor: a theorem's factor besides the power, for instance the logarithm of its union bound over k concepts.
 
     Returns:
-        The exponent. The slope is linear in the ln n*, with known weights: its extremes over all n* in their n-intervals are sums
+        The exponent. The slope is linear in the ln n*, with known weights, so its extremes over all n* in their n-intervals are sums
         of extremes. (Each n-interval comes from the cell's confidence intervals at the experiment's level.)
     """
     finite = [row for row in part if math.isfinite(row.high)]
@@ -72,7 +72,7 @@ def text(exponent: Exponent | None) -> str:
 
 
 def bound(name: str) -> str:
-    """A lower bound for a legend: the paper's name is put before its number there."""
+    """The name of a lower bound for a legend, with the paper's name before the theorem's number."""
     return f"lower bound, {name.replace('(', '(MULTI ')}"
 
 
@@ -83,7 +83,7 @@ def draw_least_n(
     fig, axes = style.figure(figsize=(7.8, 4.6))
     for name, part in records.series(rows, "least n").items():
         x, value, low, high = records.columns(part)
-        known = [v if end <= 1 else end for v, end in zip(value, low, strict=True)]  # 1: no n* is excluded
+        known = [v if end <= 1 else end for v, end in zip(value, low, strict=True)]  # a low of 1 excludes no n*
         fitted = text(fit(part))
         colour, label = looks[name]
         label += f"\n  {fitted}" if fitted else ""

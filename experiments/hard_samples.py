@@ -12,7 +12,7 @@ Sampler = Callable[[int], Any]  # n -> a sample of n examples
 
 
 def around_a_threshold(rng: np.random.Generator, bits: int, most: int) -> Sampler:
-    """Ones below a uniform threshold and zeros above it, at log-uniform distances up to a log-uniform maximum: all scales, anywhere."""
+    """Ones below a uniform threshold and zeros above it, at log-uniform distances up to a log-uniform maximum, so at all scales."""
     threshold = int(rng.integers(1, 2**31)) * 2 ** max(bits - 31, 0) % 2**bits
     scales = rng.uniform(0.0, rng.uniform(1.0, bits), most)
     below = np.arange(most) % 2 == 0

@@ -1,7 +1,7 @@
 """n*: the least n with failure <= beta, by laws averaged over data draws or by counted trials, through the store.
 
-All n of a search run on one cell, so that trial t draws the same words at every n: neighbouring n share their samples but
-for the last examples, and their estimates err together, which moves n* less than independent errors would.
+All n of a search run on one cell, so that trial t draws the same random words at every n: neighbouring n share their samples,
+except for the last examples, and their estimates err together, which moves n* less than independent errors would.
 (`tests/test_sequential.py` shows it.)
 
 A law needs so few draws that their number is fixed beforehand: there is nothing to peek at. Trials stop when it is clear on
@@ -91,7 +91,7 @@ def draws_of(name: str, settings: Settings) -> int:
 
 
 def lower_bounds(ks: Sequence[int], formulas: Mapping[str, Callable[[int], float]]) -> list[Row]:
-    """Rows "bound": the examples no learner can do without, by the formula's name; where a formula is not above 0 it says nothing."""
+    """Rows "bound": the number of examples that every learner needs, by the formula's name; values that are not above 0 are left out."""
     found = [exact("bound", name, k, formula(k)) for k in ks for name, formula in formulas.items()]
     return [row for row in found if row.value > 0.0]
 
@@ -110,7 +110,7 @@ def by_law(
     minimum: int = 1,
     batch: int = 8,
 ) -> search.LeastN:
-    """`run(key, experiment)` -> failure probability given the draw; the interval is Student's t over draws."""
+    """n* by laws: `run(key, experiment)` -> failure probability given the draw; the interval is Student's t over draws."""
 
     def failure(experiment: Any, n: int) -> estimates.Estimate:
         at = {"key": {**key, "n": n}, "cell": cell, "draws": draws, "chunk": draws, "batch": min(batch, draws)}
@@ -130,9 +130,9 @@ def by_trials(
     settings: Settings,
     context: Context,
 ) -> search.LeastN:
-    """`run(key, experiment)` -> {"failed": ...}; trials at each n until the confidence sequence excludes beta.
+    """n* by trials: `run(key, experiment)` -> {"failed": ...}; each n takes trials until the confidence sequence excludes beta.
 
-    There are at most settings["trials"]; only the n close to n* take them all.
+    There are at most settings["trials"] of them at each n; only the n close to n* take them all.
     """
 
     def failure(experiment: Any, n: int) -> estimates.Estimate:
@@ -161,7 +161,7 @@ def _search(
     settings: Settings,
     minimum: int = 1,
 ) -> search.LeastN:
-    """One capacity, hence one compiled program, for all n that the search is likely to visit."""
+    """`search.least_n` with one capacity, hence one compiled program, for all n that the search is likely to visit."""
     base = bucket(2 * start)
     return search.least_n(
         lambda n: failure(make(n, max(bucket(n), base)), n),

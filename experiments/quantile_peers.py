@@ -1,6 +1,6 @@
-"""OpenDP and diffprivlib on the same columns (extra `bench`); without a package its curve is left out, and a line says so.
+"""OpenDP and diffprivlib on the same columns (extra `bench`); if a package is missing, its curve is left out, and a line says so.
 
-- OpenDP, `make_private_quantile`: report noisy max over candidates, for which it gets the geometric grid of `quantiles.unbounded`; its own
+- OpenDP, `make_private_quantile`: report noisy max over candidates, which are the geometric grid of `quantiles.unbounded`; its own
   `map` sets the scale so that each quantile costs epsilon / q when a record is added or removed.
 - diffprivlib, `tools.quantile`: the exponential mechanism between sorted data, epsilon / q each, in double precision, for replaced records.
 """

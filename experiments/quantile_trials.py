@@ -1,4 +1,4 @@
-"""What experiments with quantiles share: columns by public rules, requests to a method, one release and its largest rank error."""
+"""Shared by experiments with quantiles: columns by public rules, requests to a method, one release and its largest rank error."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ class Column(NamedTuple):
 
     Attributes:
       codes: increasing integers in {0, ..., 2^bits - 1}.
-      bits: d.
+      bits: d, the number of bits of a code.
       origin: the code around which a geometric grid is finest.
     """
 
@@ -31,7 +31,7 @@ class Column(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Where values come from and how they are quantised: public, and not a function of the values."""
+    """Where values come from and how they are quantised; a rule is public and does not depend on the values."""
 
     values: Callable[[np.random.Generator, int], np.ndarray]
     low: float
@@ -86,13 +86,13 @@ def unbounded(wanted: Wanted) -> Any:
 
 
 def even(number: int) -> tuple[float, ...]:
-    """i/(q + 1) for i = 1, ..., q."""
+    """Evenly spaced fractions: i/(q + 1) for i = 1, ..., q, where q is `number`."""
     return tuple(i / (number + 1) for i in range(1, number + 1))
 
 
 @frozen
 class Trial:
-    """One release from one sample: everything but the shapes is data."""
+    """One release from one sample; all fields are data of the compiled program, except for their shapes."""
 
     mechanism: Any
     points: Points

@@ -36,7 +36,7 @@ def exact(panel: str, series: str, x: float, value: float) -> Row:
 
 
 def estimated(panel: str, series: str, x: float, found: Any) -> Row:
-    """What was estimated, with its interval: an `Estimate`, or whatever has its `value`, `low` and `high`."""
+    """An estimated number with its interval, from an `Estimate` or anything else that has its `value`, `low` and `high`."""
     return Row(panel, series, x, found.value, found.low, found.high)
 
 
@@ -52,7 +52,7 @@ def curve(part: Sequence[Row]) -> tuple[list[float], list[float]]:
 
 
 def write(rows: Iterable[Row], path: pathlib.Path) -> None:
-    """Writes all of the CSV or nothing, with floats such that they read back exactly."""
+    """Writes all of the CSV or nothing, with floats that read back exactly."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(FIELDS)
@@ -71,7 +71,7 @@ def read(path: pathlib.Path) -> list[Row]:
     """The rows of a CSV.
 
     Raises:
-        ValueError: a header other than the one this module writes, or a line that is not whole.
+        ValueError: a header other than the one this module writes, or an incomplete line.
     """
     with path.open(newline="") as file:
         header, *lines = list(csv.reader(file)) or [[]]

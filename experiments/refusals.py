@@ -1,4 +1,4 @@
-"""What the command line answers with one line: a run that cannot begin as it was requested.
+"""Refusals, which the command line answers with one line: runs that cannot begin as they were requested.
 
 Only what is checked before anything is measured is refused. An error later is an error of the program and keeps its traceback.
 """
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 class Refused(ValueError):
-    """A run that cannot begin; the message is all that there is to know."""
+    """Raised for a run that cannot begin; the message says all that there is to know."""
 
 
 @contextlib.contextmanager

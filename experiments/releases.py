@@ -1,4 +1,4 @@
-"""Releases of distribution functions by three methods, at the best parameters for a budget; quantiles of what was measured."""
+"""Releases of distribution functions by three methods, at the best parameters for a budget; quantiles of measured values."""
 
 import functools
 import math
@@ -27,7 +27,7 @@ def _calibrated(method: str, count: int, key: tuple[tuple[str, float], ...]) -> 
 
 
 def mechanism(method: str, count: int, settings: Settings) -> cdf.CdfRelease:
-    """A release of `count` quantiles at the experiment's privacy, slices as small as the solver's failure beta / 3 allows."""
+    """A release of `count` quantiles at the experiment's privacy, with slices as small as the solver's failure beta / 3 allows."""
     return _calibrated(method, count, tuple((name, settings[name]) for name in ("epsilon", "delta", "beta", "bits")))
 
 
@@ -36,7 +36,7 @@ def _half(solver: Any, count: int, settings: Settings) -> int:
 
 
 def _direct(count: int, settings: Settings) -> quantiles.DirectQuantiles:
-    """Distance 2, composed over all quantiles."""
+    """One run for each quantile; slices of neighbours have distance 2, and runs are composed over all quantiles."""
     epsilon = slicing.largest(lambda e: _plain(e, count), _total(settings), accountant="optimal") / 2
     solver = interior_point.exponential(bits=settings["bits"], epsilon=epsilon)
     fractions = [i / (count + 1) for i in range(1, count + 1)]
@@ -46,7 +46,7 @@ def _direct(count: int, settings: Settings) -> quantiles.DirectQuantiles:
 
 
 def _recursive(count: int, settings: Settings) -> quantiles.RecursiveQuantiles:
-    """Distance 2, composed over the levels."""
+    """Recursive medians; slices of neighbours have distance 2, and runs are composed over the levels."""
     levels = (count + 1).bit_length() - 1
     epsilon = slicing.largest(lambda e: _plain(e, levels), _total(settings), accountant="optimal") / 2
     solver = interior_point.exponential(bits=settings["bits"] + TIES, epsilon=epsilon)
@@ -56,7 +56,7 @@ def _recursive(count: int, settings: Settings) -> quantiles.RecursiveQuantiles:
 
 
 def _sliced(count: int, settings: Settings) -> quantiles.SlicedQuantiles:
-    """Slice noise and the solver's runs share what the count leaves; the split is the one of least rank error."""
+    """Reorder-Slice-Compute; slice noise and the solver's runs share what the count leaves, by the split with the least rank error."""
     counting = COUNT_SHARE * settings["epsilon"]
     points = 2 * (settings["bits"] * math.log(2) + math.log(3 * count / settings["beta"]))
     found = slicing.split(
@@ -90,7 +90,7 @@ def _total(settings: Settings) -> Guarantee:
 
 
 def upper_quantile(values: np.ndarray, rank: float, *, level: float) -> estimates.Estimate:
-    """The quantile at `rank` of sorted values, with an interval by order statistics, which has no end where there are too few values.
+    """The quantile at `rank` of sorted values, with an interval by order statistics, unbounded if there are too few values.
 
     >>> found = upper_quantile(np.arange(100.0), 0.9, level=0.95)
     >>> found.value, found.low, found.high

@@ -56,10 +56,10 @@ EXPERIMENTS = (
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """What a module defines as EXPERIMENT.
+    """An experiment, which a module defines as EXPERIMENT.
 
     Attributes:
-        summary: one line.
+        summary: the experiment in one line.
         presets: settings by preset; plain data, part of the run's identity.
         measure: settings, context -> rows of the table.
         draw: rows, settings, directory -> None; writes the pictures.
@@ -158,8 +158,8 @@ def check(
 
     Args:
         name: see `load`.
-        preset: which settings.
-        changes: changes to these, as "key=value".
+        preset: the name of the settings.
+        changes: changes to these settings, as "key=value".
         distributed: whether several processes are to share the work.
 
     Raises:
@@ -243,7 +243,7 @@ def _described(path: pathlib.Path) -> dict[str, Any]:
 
 
 def _files(name: str, out: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
-    """The CSV and the JSON."""
+    """The paths of the CSV and the JSON."""
     return out / f"{title(name)}.csv", out / f"{title(name)}.json"
 
 

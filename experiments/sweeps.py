@@ -1,6 +1,6 @@
 """An experiment that is a sweep: how many examples each of several algorithms needs, against a setting, in one picture.
 
-All that is particular to it are its settings, its algorithms with their distribution, and its title; `dpjax.least_n` does the measuring.
+It is defined by its settings, its algorithms with their distribution, and its title alone; `dpjax.least_n` does the measuring.
 """
 
 import math
@@ -39,12 +39,12 @@ def experiment(
     """An experiment with one picture, of the least n.
 
     Args:
-        summary: one line.
+        summary: the experiment in one line.
         presets: settings by preset. They hold `alpha`, `beta` and `over`, a group of one setting with its values, and whatever else
             `dpjax.least_n` takes or the functions below need.
-        algorithms: a function of the settings: the `algorithms` of `dpjax.least_n`.
-        distribution: a function of the settings: its `distribution`.
-        title: a function of the settings: what the picture shows.
+        algorithms: a function from the settings to the `algorithms` of `dpjax.least_n`.
+        distribution: a function from the settings to the `distribution` of `dpjax.least_n`.
+        title: a function from the settings to the title, which says what the picture shows.
     """
 
     def measure(settings: Settings, context: Context) -> list[Row]:

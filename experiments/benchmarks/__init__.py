@@ -1,4 +1,4 @@
-"""How fast: trials per second beside the floor and peers, seconds to an answer, grids, how costs grow; all in one run, as ratios."""
+"""Speed: trials per second beside the floor and peers, seconds to an answer, grids, and how costs grow; all in one run, as ratios."""
 
 from experiments.benchmarks.draw import draw
 from experiments.benchmarks.measure import measure
@@ -57,7 +57,7 @@ FULL = {
     "draws": 64,
     "trials": 10_000,
     "betas": [0.1, 1e-6],
-    "concepts": [7, 56, 448],  # from 7 on every point is somebody's target
+    "concepts": [7, 56, 448],  # from 7 on, every point is the target of some concept
     "tracing": [200, 1.0, 10],
     "scaling": {
         "n": [10**3, 10**4, 10**5, 10**6],
@@ -81,7 +81,7 @@ EXPERIMENT = Experiment(
             "betas": [0.1],
             "concepts": [7, 14],
             "tracing": [20, 0.02, 20],
-            # Within one bucket, and one number of limbs: few programs to compile.
+            # All within one bucket and one number of limbs, so that few programs are compiled.
             "scaling": {"n": [600, 1000], "d": [20, 30], "trials": [100, 1000]},
         },
         "quick": {

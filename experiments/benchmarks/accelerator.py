@@ -1,7 +1,7 @@
 """An accelerator beside two cores: `python -m experiments run experiments.benchmarks.accelerator:EXPERIMENT --out DIR`.
 
-Trials per second of every contest, and of some by the size of a block; what of the device's measured ceilings they reach; whether the same
-trials succeed as on the host's CPU; and how far laws of the same data differ. Rates of two cores are those of the benchmark's table.
+Trials per second of every contest, and of some by the size of a block; what share of the device's measured ceilings they reach; whether the
+same trials succeed as on the host's CPU; and how far laws of the same data differ. Rates of two cores are those of the benchmark's table.
 """
 
 import concurrent.futures
@@ -83,18 +83,18 @@ def _said(cell: Cell) -> str:
 
 
 def _batch(cell: Cell, settings: Settings) -> int:
-    """Trials a block: by default, or so many that a block takes no minutes."""
+    """The number of trials in a block: the default, or fewer where a block would take minutes."""
     return min(engine.default_batch(*contests.CONTESTS[cell[0]].make(*cell[1])), settings["most"].get(cell[0], 2**15))
 
 
 def _counter(trial: contests.Trial, batch: int | None, context: Context) -> timing.Runner:
-    """So many trials."""
+    """A runner that makes the given number of trials."""
     run, params = trial
     return lambda trials: engine.count(run, params, root=context.root, cell=0, trials=trials, batch=batch)
 
 
 def _compile(cells: list[tuple[Cell, int]], context: Context) -> None:
-    """All programs, several at a time; found again when they are timed."""
+    """Compiles all programs, several at a time; they are found again when they are timed."""
 
     def compiled(each: tuple[Cell, int]) -> None:
         (name, sizes), batch = each
@@ -109,7 +109,7 @@ def _compile(cells: list[tuple[Cell, int]], context: Context) -> None:
 
 
 def _ceilings(settings: Settings, context: Context) -> list[Row]:
-    """What the device can do, per second."""
+    """The most that the device can do per second."""
     size, seconds, repeats = settings["words"], settings["seconds"], settings["repeats"]
     record = context.store.get_or_compute({"ceilings": size}, lambda: ceilings.measure(size, seconds, repeats))
     return [Row(CEILINGS, series, 0, *values) for series, values in record.items()]
@@ -149,7 +149,7 @@ def _timed(cell: Cell, batch: int, told: Any, settings: Settings, context: Conte
 
 
 def _blocks(run: timing.Runner, batch: int, settings: Settings) -> list[float]:
-    """Trials per second, of whole blocks: median, least and greatest; of one block, where that takes longer than all should."""
+    """Trials per second of whole blocks: median, least and greatest; of one block, if that alone takes longer than all should."""
     run(batch)
     taken = timing.spent(run, batch)
     trials = batch * max(1, round(settings["seconds"] / taken))
@@ -160,7 +160,7 @@ def _blocks(run: timing.Runner, batch: int, settings: Settings) -> list[float]:
 
 
 def _by_batch(cell: Cell, settings: Settings, context: Context) -> list[Row]:
-    """Rates by the number of trials a block."""
+    """Rates by the number of trials in a block."""
     trial = contests.CONTESTS[cell[0]].make(*cell[1])
     record = context.store.get_or_compute(
         {"by batch": cell[0], "sizes": list(cell[1])},

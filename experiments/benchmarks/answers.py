@@ -40,7 +40,7 @@ def measure(settings: Settings, pool: Pool, context: Context) -> list[Row]:
 
 
 def _timed(way: Way) -> dict[str, float]:
-    """The answer, timed; programs compiled before are forgotten, here and on disk, so that every way pays for its own."""
+    """The answer and its seconds; programs compiled before are forgotten, here and on disk, so that every way pays for its own."""
     jax.clear_caches()
     with timing.compilation_cache_of(jax_enable_compilation_cache=False):
         began = time.perf_counter()
@@ -91,7 +91,7 @@ def _rates(
 
 
 def _failures(success: Callable[..., estimates.Estimate]) -> Callable[..., estimates.Estimate]:
-    """The rate of failure."""
+    """The rate of failure, given the rate of success."""
 
     def failure(*sizes: Any) -> estimates.Estimate:
         rate = success(*sizes)
@@ -101,7 +101,7 @@ def _failures(success: Callable[..., estimates.Estimate]) -> Callable[..., estim
 
 
 def _rec_concave(failure: Callable[[int, int], estimates.Estimate], beta: float) -> float:
-    """n* within 5 %."""
+    """n* of RecConcave, within 5 %."""
     return _least_n(functools.partial(failure, BITS), beta, start=1000)
 
 

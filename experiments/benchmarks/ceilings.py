@@ -1,4 +1,4 @@
-"""What a device can do at most, measured: words drawn, words sorted, bytes moved; and how many words a trial draws."""
+"""Measures the most that a device can do: words drawn, words sorted, bytes moved; and counts how many words a trial draws."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +14,11 @@ from experiments.benchmarks import timing
 from experiments.benchmarks.contests import Trial
 
 WORDS, SORTED, BYTES = "random words", "words in sorted rows", "bytes read and written"
-ROW = 2**11  # words that are sorted at a time, about a sample
+ROW = 2**11  # words sorted at a time, about as many as a sample has
 
 
 def measure(size: int, seconds: float, repeats: int) -> dict[str, list[float]]:
-    """Per second, as (median, least, greatest), where `size` words (a multiple of `ROW`) are there at a time.
+    """Each ceiling per second, as (median, least, greatest), with `size` words (a multiple of `ROW`) at a time.
 
     Words are drawn by Threefry, added up and not stored, so that they cost arithmetic alone. Rows of random words are sorted by one key.
     """
@@ -35,7 +35,7 @@ def measure(size: int, seconds: float, repeats: int) -> dict[str, list[float]]:
 
 
 def _repeated(function: Callable[[Any], jax.Array], given: Any) -> timing.Runner:
-    """So many calls of one program, one behind the other."""
+    """A runner of one compiled program, whose calls are made one after another."""
     program = jax.jit(function)
 
     def run(turns: int) -> None:
@@ -47,7 +47,7 @@ def _repeated(function: Callable[[Any], jax.Array], given: Any) -> timing.Runner
 
 
 def drawn(trial: Trial) -> int:
-    """How often a trial calls Threefry, which makes a word, or a pair; loops whose number of turns is data count once, keys not at all."""
+    """How often a trial calls Threefry, which makes a word or a pair; loops whose length is data count once, keys not at all."""
     run, params = trial
     return _drawn(jax.make_jaxpr(run)(jax.random.key(0), params).jaxpr)
 
@@ -57,7 +57,7 @@ def _drawn(program: Any) -> int:
 
 
 def _calls(equation: Any) -> int:
-    """Of an operation, with what is inside of it; of a conditional, the branch that draws the most."""
+    """The calls of an operation, with those inside it; for a conditional, those of the branch that draws the most."""
     name, given = equation.primitive.name, equation.params
     if name in ("random_bits", "threefry2x32") or given.get("name") == "_threefry":
         return equation.outvars[0].aval.size

@@ -53,7 +53,7 @@ Trial = tuple[Callable[..., Any], Any]  # (run, params): run(key, params) is 1 f
 
 
 def succeeds(run: Callable[..., Any], key: jax.Array, params: Any) -> jax.Array:
-    """A trial that tells what failed, as one that counts successes."""
+    """A trial that reports failures, turned into one that counts successes."""
     return (~run(key, params)["failed"]).astype(jnp.int32)
 
 
@@ -63,7 +63,7 @@ MULTI = functools.partial(succeeds, multi_pac.trial)
 
 
 def cell(learner: Any, distribution: Any, n: int, alpha: float = ALPHA, capacity: int | None = None) -> pac.Experiment:
-    """n examples in their bucket, or with room for more."""
+    """The experiment on n examples, in their bucket or with room for more."""
     return pac.Experiment(learner=learner, distribution=distribution, n=n, alpha=alpha, capacity=capacity or bucket(n))
 
 
@@ -96,7 +96,7 @@ class Scales:
     scaled: bool = static(default=False)
 
     def sample(self, key: jax.Array, capacity: int, n: Any) -> Points:
-        """n of them."""
+        """n of these points."""
         n = jnp.asarray(n, jnp.int32)
         right_half = (order_statistics.sorted_uniforms(key, capacity, n) >> np.uint32(1)) | np.uint32(1 << 31)
         law = threshold_concept.LogUniform(
@@ -130,7 +130,7 @@ def interior(name: str, d: int, n: int, capacity: int | None = None) -> Trial:
 
 
 def quantiles_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
-    """One run of a mechanism for quantiles on `Scales`: whether no answer is off by more than so many ranks."""
+    """One run of a mechanism for quantiles on `Scales`: whether no answer is off by more than RANKS ranks."""
     key_points, key_coins = jax.random.split(key)
     points = params.distribution.sample(key_points, params.capacity, params.n)
     outcome = params.learner(key_coins, points)
@@ -249,7 +249,7 @@ def generic_thresholds(d: int, k: int, levels: int, m: int, n: int) -> Trial:
 
 
 def database_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
-    """One release of a database: whether every threshold has nearly the share that it has in the data, of which no order is asked."""
+    """One release of a database: whether every threshold has nearly the share that it has in the data, which need not be in order."""
     key_sample, key_coins = jax.random.split(key)
     points = params.distribution.in_order_drawn(key_sample, params.capacity, jnp.int32(params.n))
     data = _counted(points, params.learner.points)
@@ -259,7 +259,7 @@ def database_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
 
 
 def _counted(data: Points, points: int) -> Weighted:
-    """How often each point of a small domain occurs: counted once, for the sanitizer and for its error."""
+    """How often each point of a small domain occurs, counted once for the sanitizer and for its error."""
     every = jnp.arange(points, dtype=jnp.uint32)[:, None]
     return Weighted(x=every, weights=table(data, points), n_valid=jnp.int32(points))
 
@@ -272,7 +272,7 @@ def noisy_counts(name: str, d: int, n: int) -> Trial:
 
 
 def all_databases(d: int, size: int, n: int) -> Trial:
-    """The sanitizer of Blum, Ligett and Roth of thresholds, on uniform points."""
+    """The sanitizer of Blum, Ligett and Roth for thresholds, on uniform points."""
     sanitizer = dense.blr(queries=dense.thresholds(bits=d), rows=size, epsilon=EPSILON)
     return database_trial, cell(sanitizer, threshold_concept.uniform(bits=d, target=0), n, numpy_dense.DISTANCE)
 
@@ -310,7 +310,7 @@ def noisy_zeros(key: jax.Array, values: jax.Array) -> jax.Array:
 
 
 def one_of_five_best(key: jax.Array, scores: jax.Array) -> jax.Array:
-    """The exponential mechanism among 0, 1, ...."""
+    """The exponential mechanism among 0, 1, ...: whether it chooses one of the five best."""
     index = exponential.exponential(key, scores, epsilon=EPSILON).index
     return (index >= scores.shape[0] - 5).astype(jnp.int32)
 
@@ -350,9 +350,9 @@ class Contest(NamedTuple):
 
     Attributes:
         make: (*sizes) -> dpjax's trial.
-        sizes: what they are called.
-        floor: (*sizes) -> its random words and data movement alone.
-        program: NumPy's, by name.
+        sizes: the names of the sizes.
+        floor: (*sizes) -> the trial's random words and data movement alone.
+        program: the name of NumPy's program.
     """
 
     make: Callable[..., Trial]

@@ -1,4 +1,4 @@
-"""The benchmark's pictures, and its tables in Markdown for the README."""
+"""Draws the benchmark's pictures, and writes its tables in Markdown for the README."""
 
 import pathlib
 from typing import Any
@@ -20,7 +20,7 @@ LABEL = {
     "specialised NumPy": "NumPy, specialised",
 }
 AXIS = {"n": f"n (examples, d = {BITS})", "d": f"d (bits, n = {EXAMPLES:,})", "trials": "number of trials"}
-# Learners for a reader: the tables have the short names of the code.
+# Names of learners for a reader; the tables have the short names of the code.
 LEARNERS = {
     "erm": "ERM (not private)",
     "interior exponential": "interior point, exponential mechanism",
@@ -55,7 +55,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def panels_of(rows: list[Row], prefix: str) -> list[str]:
-    """Those whose names begin so, in order."""
+    """The panels whose names begin with the prefix, in order."""
     return [panel for panel in dict.fromkeys(row.panel for row in rows) if panel.startswith(prefix)]
 
 
@@ -73,13 +73,13 @@ def _row_of_each(rows: list[Row], panel: str) -> dict[str, Row]:
 
 
 def _mark(series: str) -> tuple[str, str]:
-    """Its marker and colour; a peer's series begins with its name."""
+    """A series' marker and colour; a peer's series begins with the name of the peer."""
     marker, colour = MARKS.get(series) or PEERS[series.split()[0]]
     return marker, style.COLOURS[colour]
 
 
 def _rates(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """One line a cell: everybody's trials per second."""
+    """Draws one line for each cell, with everybody's trials per second."""
     panels = panels_of(rows, RATES)[::-1]
     fig, axes = style.figure(figsize=(8.2, 1.6 + 0.24 * len(panels)))
     labelled: set[str] = set()
@@ -110,7 +110,7 @@ def _rates(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
 
 
 def _scaling(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """Seconds against n, d and the number of trials, fitted exponents in the legends."""
+    """Draws seconds against n, d and the number of trials, with fitted exponents in the legends."""
     panels = panels_of(rows, SCALING)
     fig, grid = style.figure(1, len(panels), figsize=(4.4 * len(panels), 5.4), squeeze=False)
     for axes, panel in zip(grid[0], panels, strict=True):
@@ -134,7 +134,7 @@ def _scaling(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
 
 
 def _power(row: Row | None, axis: str) -> str:
-    """For a legend: ∝ n^1.02 [0.99, 1.05]."""
+    """The power for a legend: ∝ n^1.02 [0.99, 1.05]."""
     if row is None:
         return "measured once"
     letter = axis if len(axis) == 1 else r"\mathrm{" + axis + "}"
@@ -142,7 +142,7 @@ def _power(row: Row | None, axis: str) -> str:
 
 
 def _seconds(value: float) -> str:
-    """Tenths; less than one with two digits."""
+    """Seconds in tenths, or with two digits if they are less than one."""
     return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
 
@@ -195,5 +195,5 @@ def _tables(rows: list[Row]) -> list[str]:
 
 
 def ratio(value: float) -> str:
-    """Two digits, whatever the size."""
+    """A ratio with two digits, or all digits of its integer part from 10 on."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

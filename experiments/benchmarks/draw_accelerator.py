@@ -1,4 +1,4 @@
-"""The pictures of an accelerator, and its table in Markdown."""
+"""Draws the pictures of an accelerator, and writes its tables in Markdown."""
 
 import pathlib
 
@@ -33,7 +33,7 @@ def _values(rows: list[Row], panel: str) -> dict[str, float]:
 
 
 def _rates(rows: list[Row], device: str, settings: Settings, path: pathlib.Path) -> None:
-    """One line a cell."""
+    """Draws one line for each cell."""
     panels = panels_of(rows, RATES)[::-1]
     fig, axes = style.figure(figsize=(8.2, 1.6 + 0.24 * len(panels)))
     label = {DEVICE: device, CPU: "two cores", FLOOR: f"{device}: random words\ndrawn and sorted or moved once"}
@@ -58,7 +58,7 @@ def _rates(rows: list[Row], device: str, settings: Settings, path: pathlib.Path)
 
 
 def _batches(rows: list[Row], device: str, settings: Settings, path: pathlib.Path) -> None:
-    """Rates against the number of trials a block."""
+    """Draws rates against the number of trials in a block."""
     fig, axes = style.figure(figsize=(6.4, 4.2))
     for panel in panels_of(rows, BATCHES):
         (part,) = records.series(rows, panel).values()
@@ -82,7 +82,7 @@ def _tables(rows: list[Row]) -> list[str]:
 
 
 def _contests(rows: list[Row]) -> list[str]:
-    """Rates, what of the ceilings they reach, and how many of the same trials succeed."""
+    """Rates, the share of the ceilings that they reach, and how many of the same trials succeed."""
     most = _values(rows, CEILINGS)
     lines = [
         "| contest | cell | trials a block | trials/s | / two cores | words | bytes | words alone / dpjax | successes | on the host |",

@@ -43,7 +43,7 @@ def law(name: str, bits: int, n: int, context: Context) -> list[Row]:
 
 
 def quantiles(count: int, n: int, context: Context) -> list[Row]:
-    """Rows of the panel of so many even quantiles of n incomes in cents, in one call."""
+    """Rows of the panel of `count` evenly spaced quantiles of n incomes in cents, in one call."""
     incomes = np.random.default_rng(0).lognormal(10, 1, n)
     column = dpjax.encode(incomes, unit=0.01, low=0, high=10**6, clip=True)
     fractions = [i / (count + 1) for i in range(1, count + 1)]
@@ -60,7 +60,7 @@ def _rows(what: str, ask: Callable[[], None], context: Context) -> list[Row]:
 
 
 def _timed(ask: Callable[[], None]) -> dict[str, float]:
-    """Everything from nothing, the making of the algorithm included; then with programs on disk, but traced anew; then as it stands."""
+    """Seconds from nothing, making the algorithm included; then with programs on disk, but traced anew; then with programs in memory."""
     with (
         tempfile.TemporaryDirectory() as directory,
         timing.compilation_cache_of(

@@ -1,6 +1,6 @@
 """What the random words and the data movement of a contest cost by themselves.
 
-A trial that draws all of its examples and sorts them cannot be faster. Many of dpjax's are: they draw order statistics, or counts.
+A trial that draws all of its examples and sorts them cannot be faster. Many of dpjax's are, because they draw order statistics, or counts.
 """
 
 import functools
@@ -41,12 +41,12 @@ class System:
 
     @property
     def words(self) -> int:
-        """Words of a row."""
+        """The number of words in a row."""
         return bits.words_for(self.d) + bits.words_for(self.k)
 
 
 def elimination(key: jax.Array, system: System) -> jax.Array:
-    """The bits moved, once for 8 pivots as an ideal cache would: the matrix drawn, then d/8 times read, changed and written."""
+    """The bits that elimination moves, once for 8 pivots as with an ideal cache: a matrix drawn, then d/8 times read, changed, written."""
     matrix = random.bits(key, system.rows * system.words).reshape(system.words, system.rows)
     matrix = lax.fori_loop(0, system.d // 8, lambda i, m: m ^ m[0][None] ^ i.astype(jnp.uint32), matrix)
     return (jnp.max(matrix) & np.uint32(1)).astype(jnp.int32)
@@ -60,7 +60,7 @@ class Words:
 
 
 def words(key: jax.Array, floor: Words) -> jax.Array:
-    """So many random words drawn and added up."""
+    """`count` random words drawn and added up."""
     size = min(floor.count, 1 << 17)
 
     def add(block: jax.Array, total: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Cells per second of a grid of epsilons: in one call, and one call a cell; programs are compiled before."""
+"""Cells per second of a grid of epsilons, in one call and with one call for each cell; programs are compiled beforehand."""
 
 import functools
 import statistics
@@ -36,7 +36,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def _timed(ask: Callable[[list[float]], Any], epsilons: list[float], repeats: int) -> dict[str, list[float]]:
-    """Median, least and largest cells per second, both ways in turns."""
+    """Median, least and largest cells per second of both ways, which take turns."""
     ways = {TOGETHER: [epsilons], ALONE: [[epsilon] for epsilon in epsilons]}
     spent: dict[str, list[float]] = {series: [] for series in ways}
     for turn in range(1 + repeats):  # the first compiles
@@ -51,12 +51,12 @@ def _timed(ask: Callable[[list[float]], Any], epsilons: list[float], repeats: in
 
 
 def _failures(name: str, epsilons: list[float]) -> Any:
-    """One n, the same for all."""
+    """Failures at one n, the same for all epsilons."""
     return dpjax.failures({name: functools.partial(_learner, name)}, **_given(epsilons), n=1500)
 
 
 def _least_n(name: str, epsilons: list[float]) -> Any:
-    """Each its own n*."""
+    """n* of each epsilon."""
     return dpjax.least_n({name: functools.partial(_learner, name)}, **_given(epsilons), beta=0.1)
 
 
@@ -65,7 +65,7 @@ def _given(epsilons: list[float]) -> dict[str, Any]:
 
 
 def _learner(name: str, epsilon: float) -> Any:
-    """With that epsilon, and all else as in the contests."""
+    """The learner with that epsilon, and all else as in the contests."""
     return contests.threshold_learner(name, BITS, epsilon)
 
 

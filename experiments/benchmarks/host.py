@@ -12,12 +12,12 @@ from experiments.benchmarks import timing
 from experiments.benchmarks.contests import CONTESTS
 from experiments.benchmarks.pool import environment
 
-CELL = 5  # whose trials both count
+CELL = 5  # the cell whose trials both the host and the accelerator count
 MOST_TRIALS = 2**14
 
 
 def start() -> concurrent.futures.ProcessPoolExecutor:
-    """Processes for `successes`, one for four cores; JAX in them sees the CPU alone."""
+    """A pool of processes for `successes`, one for every four cores; JAX in them sees the CPU alone."""
     processes = max(1, (os.cpu_count() or 1) // 4)
     pool = concurrent.futures.ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
     # A process reads this as it starts. One is started with each task that finds none idle.
@@ -31,7 +31,7 @@ def _start_jax() -> None:
 
 
 def successes(name: str, sizes: tuple[Any, ...], seed: int) -> tuple[int, int]:
-    """(trials, successes), of about as many trials as a second has room for."""
+    """(trials, successes), for about as many trials as fit into a second."""
     run, params = CONTESTS[name].make(*sizes)
     root = engine.root_key(seed)
 

@@ -18,7 +18,7 @@ def elimination_trial(key: jax.Array, system: System) -> jax.Array:
     matrix = random.bits(key, system.rows * system.words).reshape(system.rows, system.words)
     limbs = bits.words_for(system.d)
     solved = gf2.solve(matrix[:, :limbs], matrix[:, limbs:], columns=system.d)
-    # All unknowns must be computed: they enter, with no effect.
+    # All unknowns must be computed, so they enter the result, with no effect.
     return ((solved.rank == system.d) & (jnp.max(solved.unknowns) >= 0)).astype(jnp.int32)
 
 
@@ -33,7 +33,7 @@ def majority(key: jax.Array, sample: Any) -> jax.Array:
 
 
 def constant(hypotheses: jax.Array, x: jax.Array) -> jax.Array:
-    """What it says of points."""
+    """The labels that the majority learner's hypotheses give to points."""
     return jnp.broadcast_to(hypotheses, (x.shape[0], hypotheses.shape[0]))
 
 

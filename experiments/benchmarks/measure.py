@@ -1,4 +1,4 @@
-"""All timings: contests, first answers, answers, grids, how the cost grows. Records are kept, so a resumed run repeats nothing."""
+"""Measures all timings: contests, first answers, answers, grids, growth of costs. Records are kept, so a resumed run repeats nothing."""
 
 from typing import Any
 

@@ -1,9 +1,10 @@
 """SetCoverLearner on conjunctions of literals in tuned NumPy: packed examples, popcounts, all trials of a batch in step.
 
-A trial draws n uniform assignments of d variables, 64 examples a word, and goes through the rounds of `dpjax.learners.set_cover`: a noisy
-number b of negative examples, a literal by the exponential mechanism on min(negative ones it deletes - b/k, -positive ones it deletes),
-and what that literal deletes. What makes it fast: every word drawn is 64 coins, and a count is a popcount; the examples that are left are
-packed as well. The numbers that privacy dictates (rounds, rate, noise, shift) are those of the learner.
+A trial draws n uniform assignments of d variables, 64 examples in a word, and goes through the rounds of `dpjax.learners.set_cover`. A
+round takes a noisy number b of negative examples, draws a literal by the exponential mechanism on min(negative ones it deletes - b/k,
+-positive ones it deletes), and removes what that literal deletes. What makes it fast: every word drawn is 64 coins, and a count is a
+popcount; the examples that are left are packed as well. The numbers that privacy dictates (rounds, rate, noise, shift) are those of the
+learner.
 """
 
 import functools
@@ -25,7 +26,7 @@ Array = NDArray[Any]
 
 @functools.lru_cache(maxsize=8)
 def learner(d: int) -> Any:
-    """dpjax's, for the cell."""
+    """dpjax's learner for the cell."""
     return conjunctions.conjunction(bits=d, k=K, epsilon=EPSILON, delta=DELTA, alpha=ALPHA)
 
 
@@ -59,7 +60,7 @@ def _examples(rng: np.random.Generator, rows: int, d: int, n: int) -> tuple[Arra
 
 
 def _holds(x: Array, literal: Array) -> Array:
-    """Where one literal a trial is true."""
+    """On which examples one literal of each trial is true."""
     flip = np.where(literal % 2 == 1, np.uint64(2**64 - 1), np.uint64(0))
     return np.asarray(x[np.arange(len(x)), literal // 2] ^ flip[:, None])
 
@@ -75,7 +76,7 @@ def _deleted(x: Array, among: Array) -> Array:
 
 
 def _error(chosen: Array, d: int) -> Array:
-    """Population error of the conjunctions of the columns: P[h] + P[c] - 2 P[h and c] for uniform assignments."""
+    """Population error of the conjunctions in the columns: P[h] + P[c] - 2 P[h and c] for uniform assignments."""
     needs = np.zeros((chosen.shape[1], 2 * d), np.bool_)
     np.put_along_axis(needs, chosen.T, True, axis=1)
     both = needs.copy()
@@ -84,7 +85,7 @@ def _error(chosen: Array, d: int) -> Array:
 
 
 def _mass(needs: Array) -> Array:
-    """Of the conjunction of these literals."""
+    """The mass of the conjunction of these literals."""
     possible = ~(needs[:, ::2] & needs[:, 1::2]).any(axis=1)
     return np.where(possible, 0.5 ** needs.sum(axis=1), 0.0)
 

@@ -1,8 +1,8 @@
 """The sanitizer of Blum, Ligett and Roth on thresholds in tuned NumPy: one list of all databases, all trials of a batch at once.
 
 A trial draws n uniform points, counts them, scores every database by its largest error as `dpjax.sanitizers.dense.blr` does, and draws
-one of them. What makes it fast: errors are differences of distribution functions, in whole numbers of 1/(n R), which fit into 16 bits;
-those of the databases are listed once, and one value of the functions after the other is compared for all databases, in place.
+one of them. What makes it fast: errors are differences of distribution functions, in integer multiples of 1/(n R), which fit into 16 bits;
+the functions of the databases are listed once, and their values are compared one after another, for all databases at once, in place.
 """
 
 import functools
@@ -18,14 +18,14 @@ from experiments.benchmarks.numpy_general import LANES
 from experiments.benchmarks.numpy_sanitizers import counted
 from experiments.benchmarks.numpy_trials import EPSILON
 
-DISTANCE = 0.15  # of a released database from the data, which counts as success
+DISTANCE = 0.15  # of a released database from the data, at most, for success
 
 Array = NDArray[Any]
 
 
 @functools.lru_cache(maxsize=4)
 def _functions(d: int, size: int, n: int) -> Array:
-    """n times the distribution function of every database of that size, but for the last value: a row for each other value."""
+    """n times the distribution function of every database of that size, with a row for each value but the last."""
     return np.ascontiguousarray((np.cumsum(databases(d, size), axis=1).T[:-1] * n).astype(np.int16))
 
 
@@ -50,7 +50,7 @@ def dense_blr(rng: np.random.Generator, rows: int, d: int, size: int, n: int) ->
 
 
 def _databases(d: int, size: int) -> int:
-    """How many there are."""
+    """The number of databases."""
     return math.comb(size + (1 << d) - 1, size)
 
 

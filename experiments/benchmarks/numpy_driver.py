@@ -21,12 +21,12 @@ Array = NDArray[Any]
 
 
 class Program(NamedTuple):
-    """One learner's or attack's trial.
+    """The trial of one learner or attack.
 
     Attributes:
         run: (rng, rows, *sizes) -> successes.
-        rows: (*sizes) -> trials of a batch.
-        check: (*sizes) -> None; ValueError names what it cannot do.
+        rows: (*sizes) -> the number of trials in a batch.
+        check: (*sizes) -> None; a ValueError names what the program cannot do.
     """
 
     run: Callable[..., int]
@@ -35,12 +35,12 @@ class Program(NamedTuple):
 
 
 def fitting(bytes_a_trial: float, *, of: int = BATCH_BYTES, at_least: int = 1) -> int:
-    """Trials whose arrays take so many bytes together."""
+    """The number of trials in a batch whose arrays together take `of` bytes."""
     return max(at_least, min(LARGEST_BATCH, int(of / bytes_a_trial)))
 
 
 def within(**ranges: tuple[float, float, float]) -> None:
-    """ValueError for the first (value, least, greatest) that is out of order."""
+    """Raises ValueError for the first (value, least, greatest) whose value is out of range."""
     for name, (value, least, greatest) in ranges.items():
         if not least <= value <= greatest:
             most = "" if greatest == math.inf else f" and <= {greatest:g}"
@@ -55,7 +55,7 @@ def count(program: Program, sizes: tuple[Any, ...], trials: int, seed: int | np.
     """
     within(trials=(trials, 0, math.inf))
     program.check(*sizes)
-    np.empty(LARGE_BLOCK, np.uint8)  # freed at once; see there
+    np.empty(LARGE_BLOCK, np.uint8)  # freed at once; see LARGE_BLOCK
     seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     rng = np.random.Generator(np.random.SFC64(seeds))
     rows = program.rows(*sizes)
@@ -89,7 +89,7 @@ def exponentials(drawn: NDArray[np.uint32]) -> NDArray[np.float32]:
 
 
 def spacings(rng: np.random.Generator, rows: int, n: int) -> NDArray[np.float32]:
-    """n + 1 exponentials a row in units of which int32 sums of all do not overflow, with probability above 1 - exp(-70)."""
+    """n + 1 exponentials in each row, in units in which int32 sums of all do not overflow, with probability above 1 - exp(-70)."""
     limit = min(n + 1 + math.sqrt(140 * (n + 1)) + 70, 23 * (n + 1))
     drawn = exponentials(words(rng, rows, n + 1))
     drawn *= np.float32((2**31 - 2**8) / limit)
@@ -110,7 +110,7 @@ def choose(rng: np.random.Generator, weights: Array) -> Array:
 
 
 def kept(rng: np.random.Generator, gap: Array, epsilon: float, delta: float, *, sensitivity: float = 2.0) -> Array:
-    """A_dist with proved constants: gap + Lap(s / epsilon) >= s + (s / epsilon) ln(1/(2 delta)), s how far a gap moves."""
+    """A_dist with proved constants: gap + Lap(s / epsilon) >= s + (s / epsilon) ln(1/(2 delta)), with s the most that a gap moves."""
     scale = sensitivity / epsilon
     return np.asarray(gap + rng.laplace(0.0, scale, np.shape(gap)) >= sensitivity - scale * math.log(2 * delta))
 

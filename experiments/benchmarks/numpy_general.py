@@ -32,13 +32,13 @@ from experiments.benchmarks.numpy_trials import (
     Cell,
 )
 
-LANES = 128  # a draw among many weights adds them up in so many lanes, draws a lane, then one of the lane
+LANES = 128  # a draw among many weights adds them up in this many lanes, draws a lane, then one of it
 
 Array = NDArray[Any]
 
 
 class Constants(NamedTuple):
-    """Those of RecConcave: epsilon of each mechanism, alpha, the test gap + Lap(scale) >= threshold of A_dist; the promise r is rate n."""
+    """Constants of RecConcave: epsilon of each mechanism, alpha, A_dist's test gap + Lap(scale) >= threshold; the promise r is rate n."""
 
     share: float
     alpha: float
@@ -51,7 +51,7 @@ PRINTED = Constants(share=SHARE, alpha=INNER_ALPHA, scale=1 / SHARE, threshold=S
 
 
 class Batch:
-    """Labelled samples of a batch and Q, number of correct labels, on {0, ..., 2^d}; buffers are used again and again.
+    """Labelled samples of a batch and Q, the number of correct labels, on {0, ..., 2^d}; buffers are reused.
 
     starts[i, p] is where piece p of trial i begins; after the n + 1 pieces come empty ones. correct[i, p] is Q there.
     """
@@ -91,7 +91,7 @@ class Batch:
         self.best = self.correct[self.row, self.peak]
 
     def _sums(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Partial sums of n + 1 spacings, but for the last, and the whole sum."""
+        """All partial sums of n + 1 spacings but the last, and the whole sum."""
         self.units[...] = spacings(rng, self.rows, self.n)
         sums = np.cumsum(self.units, axis=1, dtype=np.int32, out=self.units)
         return sums[:, :-1], sums[:, -1:]
@@ -295,13 +295,13 @@ def _blocks(rng: np.random.Generator, batch: Batch, length: Array, constants: Co
 
 
 def position_bytes(d: int, n: int) -> int:
-    """Bytes of a trial's positions."""
+    """The number of bytes of a trial's positions."""
     return (4 if d <= 31 else 8) * n
 
 
 @functools.lru_cache(maxsize=4)
 def _batch(rows: int, d: int, n: int) -> Batch:
-    """Buffers for so many trials: those of the last few shapes are kept."""
+    """Buffers for `rows` trials; those of the last few shapes are kept."""
     return Batch(Cell(d, n), rows)
 
 

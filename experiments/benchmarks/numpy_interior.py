@@ -6,13 +6,13 @@ Like for like with `dpjax.optimizers.interior_point` at epsilon = 1, delta = 1e-
 with the promise n/2). What makes it fast, beside what `numpy_general` says:
 
 - The depth min(#<=x, #>=x) moves by one from piece to piece, up to the middle and down again: the same program as for thresholds.
-- TreeLog's walk asks one binary search a level, of all trials in step, within the node it has reached; all that matters of the points
-  from then on is how many leave the path at each level.
+- TreeLog's walk takes one binary search at each level, for all trials in step, within the node it has reached; all that matters of the
+  points from then on is how many leave the path at each level.
 - A deep slice lies below the path's node of depth l + 1 unless l is as deep as the slice itself, which is rare: only then are prefixes
   of its points compared.
 
 n is even, and the two points in the middle are taken to differ (else the depth is greater there, at a single element). With so many
-octaves around them they do, but for less than n/2^(d/2) of the samples.
+octaves around them they do, except in less than n/2^(d/2) of the samples.
 """
 
 import functools
@@ -135,7 +135,7 @@ def points(rng: np.random.Generator, rows: int, d: int, n: int) -> Array:
 
 
 class Path(NamedTuple):
-    """Where the heavy path of the points behind the left slice goes, and how many leave it at each level and stay to the end."""
+    """Where the heavy path of the points behind the left slice goes, and how many points leave it at each level or stay to the end."""
 
     bits: Array
     lighter: Array
@@ -159,7 +159,7 @@ def _walk(x: Array, d: int, first: int) -> Path:
 
 
 def _rank(x: Array, value: Array, low: Array | None = None, high: Array | None = None) -> Array:
-    """How many points of each row are below its value, if that many are known to lie in [low, high]."""
+    """How many points of each row are below the row's value, if this number is known to lie in [low, high]."""
     rows, n = x.shape
     flat, base = x.reshape(-1), np.arange(rows) * n
     low = np.zeros(rows, np.int64) if low is None else low
@@ -173,12 +173,12 @@ def _rank(x: Array, value: Array, low: Array | None = None, high: Array | None =
 
 
 def _shift(x: Array, by: Array) -> Array:
-    """A shift of that type."""
+    """A shift as a number of x's type."""
     return np.asarray(by).astype(x.dtype)
 
 
 def _base(rng: np.random.Generator, levels: Array, epsilon: float) -> Array:
-    """The exponential mechanism on the depth of the levels, numbers of as many bits as the greatest has."""
+    """The exponential mechanism on the depth of the levels, among numbers of as many bits as the greatest level has."""
     d = levels.shape[1] - 1
     up_to = np.cumsum(levels, axis=1)
     depth = np.zeros((len(levels), 1 << d.bit_length()))

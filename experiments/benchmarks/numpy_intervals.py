@@ -1,10 +1,10 @@
 """The two searches for a length (BNS §3.2) in tuned NumPy, on the samples of `numpy_general`.
 
 A trial draws n labelled examples in order and runs `dpjax.learners.thresholds.intervals` on them: comparisons of W(2^j) + Lap(1/e) with a
-bar, A_dist on the best block of either partition, the exponential mechanism on five ends. As dpjax does, it uses that all ones come
-first: W(L) counts the distances between the v-th last one and the v-th zero that L is longer than, which one binary search over v
-finds, and only the block of the last one holds both labels. What makes it fast: all trials of a batch search in step, a comparison is
-one coin with odds from a table, and `length_search` looks at powers of two from the top down, which has the same law (see
+bar, A_dist on the best block of either partition, the exponential mechanism on five ends. Like dpjax, it uses that all ones come first:
+W(L) is the number of v for which L exceeds the distance between the v-th last one and the v-th zero, which one binary search over v finds,
+and only the block of the last one holds both labels. What makes it fast: all trials of a batch search in step, a comparison is one coin
+with odds from a table, and `length_search` tries powers of two from the top down, which has the same law (see
 `dpjax.learners.thresholds.length_search`). What privacy dictates (the shares of epsilon and delta) is taken from the learner.
 """
 
@@ -19,14 +19,14 @@ from experiments.benchmarks.numpy_driver import LARGEST_BATCH, Program, below, c
 from experiments.benchmarks.numpy_general import drawn
 from experiments.benchmarks.numpy_trials import ALPHA, DELTA, EPSILON
 
-ENDS = 5  # of the quarters of a block
+ENDS = 5  # number of ends of the quarters of a block
 
 Array = NDArray[Any]
 
 
 @functools.lru_cache(maxsize=8)
 def learner(name: str, d: int) -> Any:
-    """dpjax's, for the cell."""
+    """dpjax's learner for the cell."""
     return getattr(thresholds, name)(bits=d, epsilon=EPSILON, delta=DELTA, alpha=2 * ALPHA)
 
 
@@ -34,7 +34,7 @@ class Searches:
     """A batch of ordered samples in which all ones come first; searches of all trials in step.
 
     Attributes:
-        piece: how samples are made, and judged.
+        piece: the batch that makes the samples, and judges answers.
         starts: the pieces of thresholds of each trial, as in `numpy_general.Batch`.
         ones: how many examples are labelled 1.
         large: P[v + Lap(1/e) >= alpha n/4] for v = 0, ..., n.
@@ -56,7 +56,7 @@ class Searches:
         return np.asarray(one << exponent.astype(self.piece.dtype))
 
     def is_large(self, exponent: Array) -> Array:
-        """Whether W(2^exponent) passes for large: a fresh coin each."""
+        """Whether W(2^exponent) passes for large, by a fresh coin for each trial."""
         flat, length, found = self.starts.reshape(-1), self.power(exponent), np.zeros(self.rows, np.int64)
         step = 1 << (self.n // 2).bit_length()
         while step := step >> 1:
@@ -66,7 +66,7 @@ class Searches:
         return np.asarray(self.rng.random(self.rows) < self.large[found])
 
     def good(self, exponent: Array, budget: dict[str, Any]) -> int:
-        """How many trials succeed whose searches ended so."""
+        """How many trials succeed if their searches ended with these exponents."""
         log_size = np.minimum(exponent + 1, self.d)
         size, end = self.power(log_size), self.piece.dtype(1 << self.d)
         begin = np.stack([np.zeros_like(size), self.power(exponent)])
@@ -82,7 +82,7 @@ class Searches:
         start = np.where(is_kept[0], start[0], start[1])
         quarter = self.power(np.maximum(log_size - 2, 0))
         ends = np.minimum(start + np.arange(ENDS, dtype=start.dtype)[:, None] * quarter, end)
-        correct = -np.abs(self._before(ends) - self.ones).T.astype(float)  # less what the best threshold has
+        correct = -np.abs(self._before(ends) - self.ones).T.astype(float)  # minus that of the best threshold
         chosen = choose(self.rng, np.exp(budget["choice_epsilon"] / 2 * (correct - correct.max(axis=1, keepdims=True))))
         return int(np.count_nonzero(self.piece.good(ends[chosen, self.row]) & is_kept.any(axis=0)))
 

@@ -1,11 +1,11 @@
 """k thresholds over uniform points in tuned NumPy: direct sum, distribution functions from private quantiles, GenericLearner.
 
-`direct_sum` and `generic` are handed points and labels, and take any labels: right examples are counted by partial sums of the labels.
-What makes it fast: points are drawn in order; four labels have fields of one word, and are added up together; what all labels share (the
-logarithms of the pieces' lengths) is made once; exp(epsilon depth) is one table; the slices of all trials are drawn from in step.
+`direct_sum` and `generic` are handed points and labels, and accept any labels: correctly labelled examples are counted by partial sums of
+the labels. What makes it fast: points are drawn in order; four labels are fields of one word, and are added up together; what all labels
+share (the logarithms of the pieces' lengths) is computed once; exp(epsilon depth) is one table; all trials draw from their slices in step.
 
-The `specialised` ones use that labels are realizable, and by which thresholds: with c ones, the threshold before which i examples lie has
-n - |i - c| right, and exp(-epsilon |i - c| / 2) for all i is a piece of one table.
+The `specialised` programs use that labels are realizable, and by which thresholds: with c ones, the threshold with i examples before it
+labels n - |i - c| correctly, and exp(-epsilon |i - c| / 2) for all i is a piece of one table.
 """
 
 import functools
@@ -24,8 +24,8 @@ from experiments.benchmarks.numpy_trials import ALPHA, DELTA, EPSILON
 
 LANES = 128
 FIELDS = 4  # labels of a word
-EXTRA_BITS = 8  # with which quantiles break ties
-DISTANCE = 0.15  # of a released distribution function, which counts as success
+EXTRA_BITS = 8  # with which quantiles break ties between points
+DISTANCE = 0.15  # of a released distribution function, at most, for success
 SANITIZER_SHARE = 0.5  # of epsilon, in GenericLearner
 
 Array = NDArray[Any]
@@ -46,7 +46,7 @@ def _points(rng: np.random.Generator, rows: int, d: int, n: int) -> Array:
 
 
 def _inside(rng: np.random.Generator, starts: Array, weights: Array) -> Array:
-    """A position in the piece that is drawn by weight, uniform there; piece i is [starts[i], starts[i + 1])."""
+    """A uniform position in a piece that is drawn by weight; piece i is [starts[i], starts[i + 1])."""
     rows, pieces = weights.shape
     padded = np.zeros((rows, -(-pieces // LANES), LANES), weights.dtype)
     padded.reshape(rows, -1)[:, :pieces] = weights
@@ -91,7 +91,7 @@ def direct_sum(rng: np.random.Generator, rows: int, d: int, k: int, n: int) -> i
 
 
 def learned_one_by_one(rng: np.random.Generator, x: Array, labels: Array, d: int, k: int) -> Array:
-    """k thresholds, shape (k, rows); before piece i of the domain lie i examples, and right is Q = 2 #{ones among them} - i + zeros."""
+    """k thresholds, shape (k, rows); i examples lie before piece i of the domain, where Q = 2 #{ones among them} - i + zeros are right."""
     rows, n, rate = x.shape[0], x.shape[1] - 1, EPSILON / k / 2
     starts = np.zeros((rows, n + 2), np.int64)
     np.add(x, 1, out=starts[:, 1:])
@@ -185,12 +185,12 @@ def distribution_function(rng: np.random.Generator, rows: int, d: int, levels: i
 
 
 def cdf_epsilon(levels: int) -> float:
-    """Of one slice, if all together are to be epsilon-private: a level costs twice as much."""
+    """The epsilon of one slice, if all together are to be epsilon-private; a level costs twice as much as a slice."""
     return EPSILON / (2 * levels)
 
 
 def sanitizer(d: int, levels: int, m: int, epsilon: float) -> Any:
-    """dpjax's release of the same."""
+    """dpjax's release of the same distribution function."""
     solver = interior_point.exponential(bits=d + EXTRA_BITS, epsilon=epsilon)
     return cdf.release(quantiles=quantiles.recursive(solver=solver, bits=d, depth=levels, m=m, allow_unproved=True))
 
@@ -200,7 +200,7 @@ def sanitizer(d: int, levels: int, m: int, epsilon: float) -> Any:
 
 @functools.lru_cache(maxsize=8)
 def generic_learner(d: int, k: int, levels: int, m: int) -> Any:
-    """dpjax's, which tells the budgets."""
+    """dpjax's GenericLearner, from which the budgets are taken."""
     return generic.learner(
         # Under REPLACE_ONE a level costs four times a slice.
         sanitizer=sanitizer(d, levels, m, SANITIZER_SHARE * EPSILON / (4 * levels)),
@@ -213,7 +213,7 @@ def generic_learner(d: int, k: int, levels: int, m: int) -> Any:
 
 
 def generic_thresholds(rng: np.random.Generator, rows: int, d: int, k: int, levels: int, m: int, n: int) -> int:
-    """A threshold behind each released quantile, and 0; for each label the exponential mechanism among the different ones."""
+    """A threshold behind each released quantile, and 0; for each label the exponential mechanism among the distinct ones."""
     x = _points(rng, rows, d, n)
     ones = _ones_before(_labels(x, d, k))
     choices, before, new = _choices(rng, x, d, levels, m)
@@ -248,7 +248,7 @@ def _choices(rng: np.random.Generator, x: Array, d: int, levels: int, m: int) ->
 def _near_all(
     rng: np.random.Generator, d: int, k: int, choices: Array, new: Array, right: Callable[[int], Array], epsilon: float
 ) -> int:
-    """In how many rows a threshold near its target is drawn for each label, given right examples up to a constant."""
+    """In how many rows a threshold near its target is drawn for each label, given the numbers of right examples up to a constant."""
     good, at = np.ones(len(choices), np.bool_), np.arange(len(choices))
     for j, target in enumerate(targets(d, k)):
         score = np.where(new, right(j), -np.inf)

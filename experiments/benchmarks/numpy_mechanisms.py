@@ -7,8 +7,8 @@ import numpy as np
 from experiments.benchmarks.numpy_driver import Array, Program, choose, fitting, fractions, within, words
 from experiments.benchmarks.numpy_trials import EPSILON
 
-TEMPERATURE = 0.5  # of the soft ones
-NEAR = {"soft quantile": 0.02, "soft threshold": 0.004}  # how far from 1/2 a success is at most
+TEMPERATURE = 0.5  # of the soft mechanisms
+NEAR = {"soft quantile": 0.02, "soft threshold": 0.004}  # the largest distance from 1/2 of a success
 
 
 def laplace(rng: np.random.Generator, rows: int, count: int) -> int:
@@ -21,7 +21,7 @@ def laplace(rng: np.random.Generator, rows: int, count: int) -> int:
 
 def exponential(rng: np.random.Generator, rows: int, candidates: int) -> int:
     """The exponential mechanism among candidates of scores 0, 1, ...; success: one of the five best."""
-    scores = np.arange(candidates, dtype=np.float32)[None] - np.zeros((rows, 1), np.float32)  # of each trial anew
+    scores = np.arange(candidates, dtype=np.float32)[None] - np.zeros((rows, 1), np.float32)  # anew in each trial
     scores -= scores.max(axis=1, keepdims=True)
     scores *= np.float32(EPSILON / 2)
     return int(np.count_nonzero(choose(rng, np.exp(scores, out=scores)) >= candidates - 5))
@@ -61,7 +61,7 @@ def _tempered(rng: np.random.Generator, logits: Array) -> Array:
 
 
 def _soft_point(rng: np.random.Generator, values: Array, quality: Array) -> Array:
-    """One point of [0, 1] a row: between all gaps of sorted values, of weights length exp(epsilon quality / 2)."""
+    """One point of [0, 1] for each row, by a soft choice among all gaps of sorted values, with weights length exp(epsilon quality / 2)."""
     ends = np.pad(values, ((0, 0), (1, 1)))
     ends[:, -1] = 1
     lengths = np.diff(ends, axis=1)

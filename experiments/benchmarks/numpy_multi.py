@@ -1,7 +1,7 @@
-"""Elimination over GF(2), tracing and one attack in tuned NumPy: what the dpjax ones are measured against.
+"""Elimination over GF(2), tracing and one attack in tuned NumPy, against which dpjax's are measured.
 
-What makes it fast: 64 bits a word, one masked XOR of whole rows a pivot; books in pieces that stay in cache, bits compared as bytes;
-scores as matrix products; a Boneh-Shaw book held as types, which users' rows and words are read off.
+What makes it fast: 64 bits in a word, one masked XOR of whole rows for each pivot; books in pieces that stay in cache, bits compared as
+bytes; scores as matrix products; a Boneh-Shaw book held as types, from which users' rows and words are read off.
 """
 
 import math
@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.benchmarks.numpy_driver import Program
 
-XI = 0.05  # failure of either code
+XI = 0.05  # failure probability of either code
 PIECE = 1 << 14  # columns of a book worked on at a time
 
 
@@ -39,7 +39,7 @@ def trace(rng: np.random.Generator, users: int, columns: int) -> bool:
     for first in range(0, columns, PIECE):
         size = min(PIECE, columns - first)
         bias = np.sin(rng.uniform(lowest, math.pi / 2 - lowest, size)) ** 2
-        # 32 random bits a bit of the book, as in dpjax: biases near 1/(300 n) need them.
+        # 32 random bits for each bit of the book, as in dpjax: biases near 1/(300 n) need them.
         held = rng.integers(0, 2**32, (users, size), np.uint32) < (bias * 2**32).astype(np.uint32)
         word = 2 * held.sum(axis=0) >= users
         one, zero = np.sqrt((1 - bias) / bias) * word, np.sqrt(bias / (1 - bias)) * word
@@ -60,7 +60,7 @@ def attack(rng: np.random.Generator, users: int, copies: int) -> bool:
 
 
 def _program(run: Callable[..., bool]) -> Program:
-    """Runs made one by one: each fills the cache alone."""
+    """A program whose runs are made one by one, because each alone fills the cache."""
     return Program(
         run=lambda rng, rows, *sizes: sum(run(rng, *sizes) for _ in range(rows)),
         rows=lambda *sizes: 16,

@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 @functools.lru_cache
 def size(d: int) -> int:
-    """s, examples of a subsample, as dpjax chooses."""
+    """s, the number of examples in a subsample, as dpjax chooses it."""
     return bounds.parity_learner_size(bits=d, epsilon=EPSILON, delta=DELTA, beta=BETA)
 
 
@@ -42,7 +42,7 @@ def _targets(d: int, k: int) -> tuple[Array, Array]:
 
 
 def parity_learner(rng: np.random.Generator, rows: int, d: int, k: int, n: int) -> int:
-    """ParityLearner on the first floor(n/s) s examples: one vote a subsample, A_dist on the votes."""
+    """ParityLearner on the first floor(n/s) s examples: one vote for each subsample, A_dist on the votes."""
     truth, tables = _targets(d, k)
     s, words = size(d), -(-d // 64)
     system = np.empty((rows * (n // s), s, words + truth.shape[1]), np.uint64)
@@ -96,7 +96,7 @@ def exponential(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
 
 @functools.lru_cache
 def _hadamard(d: int) -> Array:
-    """(-1)^<v, x>."""
+    """The matrix of (-1)^<v, x>."""
     index = np.arange(1 << d)
     return np.where(np.bitwise_count(index[:, None] & index) & 1, np.float32(-1), np.float32(1))
 

@@ -1,9 +1,9 @@
 """Learners of points in tuned NumPy, one concept and many, on seven points with masses around alpha.
 
 A general program learns from points and labels of any kind, as dpjax's learners do: equal examples are brought together by a sort of all
-samples of a batch, rows in cache. One with k packed labels is sorted by a 64-bit mixture of its words and compared with its neighbour in
-full. A *specialised* one knows more than a learner may: that labels are realizable, so that no example needs to be looked at but
-for its point, and ones are the target's.
+samples of a batch, rows in cache. Examples with k packed labels are sorted by a 64-bit mixture of their words, and neighbours are
+compared in full. A *specialised* program knows more than a learner may: that labels are realizable, so that only the points of examples
+need be examined, and ones are the target's.
 """
 
 import functools
@@ -22,7 +22,7 @@ from experiments.benchmarks.numpy_trials import DELTA, EPSILON
 BITS = 64
 POINTS = (3, 5, 2**20, 2**40 + 1, 2**50, 2**60, 2**63)
 MASSES = (0.3, 0.08, 0.2, 0.15, 0.12, 0.1, 0.05)
-TARGET = 3  # which of them a single concept is
+TARGET = 3  # the place of a single concept's point among them
 ALPHA, BETA = 0.11, 0.1  # no mass is alpha exactly
 
 Array = NDArray[Any]
@@ -34,12 +34,12 @@ IS_TARGET = np.arange(len(POINTS)) == TARGET
 
 
 def targets(k: int) -> list[int]:
-    """Which points the k concepts are: spread over all."""
+    """The places of the points that are the k concepts, spread over all."""
     return [len(POINTS) * (2 * j + 1) // (2 * k) % len(POINTS) for j in range(k)]
 
 
 def _draw(rng: np.random.Generator, rows: int, n: int) -> Array:
-    """Which of the points each example is."""
+    """The place of each example's point among the points."""
     drawn = words(rng, rows, n)
     kind = np.zeros(drawn.shape, np.uint8)
     for edge in np.cumsum(MASSES)[:-1]:
@@ -66,7 +66,7 @@ def learn_points(rng: np.random.Generator, rows: int, n: int) -> int:
     ones = np.zeros((rows, max(1, int(size.max()))), x.dtype)
     there = np.arange(ones.shape[1]) < size[:, None]
     ones[there] = x[y]
-    # The space behind a row's own ones holds the first of them again, and is taken off its count.
+    # The space behind a row's own ones is filled with the first of them, and subtracted from its count.
     first = ones[:, 0].copy()
     ones = np.sort(np.where(there, ones, first[:, None]), axis=1)
     start, count = _runs(ones)
@@ -160,10 +160,10 @@ def _buckets() -> int:
 
 
 class Items(NamedTuple):
-    """What may be heavy, trial by trial, points increasing: how often it and the two most frequent vectors of it occur.
+    """What may be heavy, trial by trial, points increasing: how often each item and its two most frequent vectors occur.
 
     Attributes:
-        trial, point, times, first, second: one number an item.
+        trial, point, times, first, second: one number for each item.
         vector: the most frequent labels, packed.
         begin: where each trial's items begin.
     """
@@ -198,7 +198,7 @@ def histogram_learner(rng: np.random.Generator, rows: int, k: int, n: int) -> in
 
 
 def sparse_histogram_learner(rng: np.random.Generator, rows: int, k: int, n: int) -> int:
-    """A histogram of all labelled points: two-sided geometric noise, and pairs that do not occur."""
+    """A histogram of all labelled points, with two-sided geometric noise, and with pairs that do not occur in the data."""
     items, threshold, odds = (
         _labelled_points(*_labelled(rng, rows, k, n)),
         sparse_threshold(k),
@@ -213,12 +213,12 @@ def sparse_histogram_learner(rng: np.random.Generator, rows: int, k: int, n: int
 
 
 def sparse_threshold(k: int) -> int:
-    """At which strangers have a small part of beta."""
+    """The threshold at which strangers, the pairs that do not occur in the data, have a small part of beta."""
     return int(bounds.sparse_threshold(BITS + k, EPSILON, BETA / 16))
 
 
 def _with_strangers(rng: np.random.Generator, items: Items, heavy: Array, trial: Array, k: int) -> tuple[Items, Array]:
-    """Items and, in these trials, a heavy pair each that is drawn from all of them."""
+    """The items and, for each of these trials, a heavy pair that is drawn from all pairs."""
     point = rng.integers(0, 2**64 - 1, len(trial), np.uint64, endpoint=True)
     vector = rng.integers(0, 2**64 - 1, (len(trial), items.vector.shape[1]), np.uint64, endpoint=True)
     vector &= _packed(np.ones((1, k), np.bool_))
@@ -281,7 +281,7 @@ def _noisy(rng: np.random.Generator, items: Items, limits: "Counts") -> tuple[It
 def _right(items: Items, heavy: Array, k: int) -> Array:
     """Whether the k hypotheses (the first heavy point with a 1 in that column, or all-zero) have errors of at most alpha.
 
-    No two masses add up to so little: a hypothesis is all-zero and its target rare, or the target itself.
+    As no two masses add up to so little, a good hypothesis is all-zero and its target rare, or it is the target itself.
     """
     vectors = np.where(heavy[:, None], items.vector, np.uint64(0))
     at = np.minimum(np.searchsorted(EXAMPLES, items.point), len(EXAMPLES) - 1)
@@ -305,7 +305,7 @@ def specialised_point_learner(rng: np.random.Generator, rows: int, k: int, n: in
 
 
 def specialised_histogram_learner(rng: np.random.Generator, rows: int, k: int, n: int) -> int:
-    """A stability histogram of the labelled points: as many as there are points, as labels are consistent."""
+    """A stability histogram of the labelled points, which are as many as the points, as labels are consistent."""
     return int(np.count_nonzero(_heavy(rng, rows, k, n, _counts("histogram_learner"))[-1]))
 
 
@@ -326,7 +326,7 @@ def _counts(learner: str) -> Counts:
 
 
 def _heavy(rng: np.random.Generator, rows: int, k: int, n: int, limits: Counts) -> tuple[Array, Array, Array, Array]:
-    """Of samples with k labels: where each one's distinct points begin, how often these occur, whether they are heavy, and whether the
+    """For samples with k labels: where each one's distinct points begin, how often these occur, whether they are heavy, and whether the
     k hypotheses (the least heavy point with a 1 in that column, or all-zero) have errors of at most alpha."""
     kind = _draw(rng, rows, n)
     x, y = EXAMPLES[kind], _vectors(k)[kind]
@@ -351,7 +351,7 @@ def _vectors(k: int) -> Array:
 
 
 def _packed(labels: Array) -> Array:
-    """Rows of labels in words of 64."""
+    """Rows of labels packed into 64-bit words."""
     return np.packbits(np.pad(labels, ((0, 0), (0, -labels.shape[1] % 64))), axis=1, bitorder="little").view(np.uint64)
 
 

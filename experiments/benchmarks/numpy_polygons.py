@@ -2,9 +2,9 @@
 
 A trial draws n uniform points of the grid, counts them, and goes through the rounds of `dpjax.learners.set_cover`; a round draws one
 halfplane as `dpjax.learners.halfplanes.refinement` does, by splitting the cell of lines whose greatest Gumbel variable promises most. What
-makes it fast: a heap for the cells, Python's own random numbers for single coins, and a table of how many examples lie below each
-point of a column, so that a line looks at 2^d columns instead of n examples. Both numbers of examples, negative and positive, are one
-64-bit word. What privacy dictates (rounds, rate, noise, shift) is taken from the learner.
+makes it fast: a heap for the cells, Python's own random numbers for single coins, and a table of how many examples lie below each point of
+a column, so that a line takes 2^d columns instead of n examples. The numbers of negative and of positive examples share one 64-bit word.
+What privacy dictates (rounds, rate, noise, shift) is taken from the learner.
 """
 
 import functools
@@ -23,19 +23,19 @@ from experiments.benchmarks.numpy_driver import Program, within
 from experiments.benchmarks.numpy_trials import DELTA
 
 EPSILON, ALPHA = 4.0, 0.15
-HALF_WORD = 32  # of bits, for the positive examples
+HALF_WORD = 32  # bits for the number of positive examples
 
 Array = NDArray[Any]
 
 
 @functools.lru_cache(maxsize=8)
 def learner(d: int, k: int) -> Any:
-    """dpjax's, for the cell."""
+    """dpjax's learner for the cell."""
     return polygons.convex(bits=d, sides=k, epsilon=EPSILON, delta=DELTA, alpha=ALPHA)
 
 
 class Cell(NamedTuple):
-    """Of 2^log_slopes slopes times 2^log_heights heights, in steps from the least; what its lowest and its highest line delete."""
+    """2^log_slopes by 2^log_heights lines, from the least slope and height on; low and high: what its lowest and highest line delete."""
 
     chart: int
     slope: int
@@ -51,7 +51,7 @@ class Grid:
 
     Attributes:
         side: 2^d.
-        lattice: its numbers.
+        lattice: the numbers of the lattice.
     """
 
     def __init__(self, d: int) -> None:
@@ -80,13 +80,13 @@ class Grid:
         return list(below.reshape(self.lattice.charts, -1))
 
     def deleted(self, table: Array, *lines: tuple[int, int]) -> list[int]:
-        """How many examples lie below one or two lines, both numbers in a word."""
+        """How many examples lie below one or two lines, with negative and positive ones in one word."""
         places = self.ends(*lines)
         places += self.column
         return list(table.take(places).sum(axis=1).tolist())
 
     def held(self, chart: int, slope: int, height: int) -> Array:
-        """Which points of the grid a halfplane holds, in its chart."""
+        """Which points of the grid a halfplane contains, in the coordinates of its chart."""
         return np.asarray(self.u >= self.ends((slope, height))[0][:, None])
 
 
@@ -140,7 +140,7 @@ def select(coins: random.Random, grid: Grid, counts: Array, test: float, rate: f
 
 
 def convex_polygon(rng: np.random.Generator, rows: int, d: int, k: int, n: int) -> int:
-    """One trial after the other."""
+    """Convex polygons, one trial after the other."""
     return sum(_trial(rng, d, k, n) for _ in range(rows))
 
 
@@ -168,7 +168,7 @@ def _grid(d: int) -> Grid:
 
 @functools.lru_cache(maxsize=4)
 def _target(d: int, k: int) -> Array:
-    """Which points (x, y) the target holds."""
+    """Which points (x, y) the target contains."""
     grid, region = _grid(d), concept.regular(bits=d, sides=k)
     inside = np.ones((grid.side, grid.side), np.bool_)
     lines = (np.asarray(each)[0].tolist() for each in (region.chart, region.slope[..., 0], region.height[..., 0]))

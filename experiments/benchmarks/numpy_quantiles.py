@@ -3,12 +3,12 @@
 Like for like with `dpjax.optimizers.quantiles` at epsilon = 1 for m evenly spaced fractions.
 
 - `rank_exponential`: for each fraction the exponential mechanism on the rank error of the whole domain (below 0 the depth among equal
-  points). Where it lands among the points is all that the error asks for: of positions only the lengths of gaps are made, and those of all
-  trials are weighed together.
-- `permute_and_flip`: likewise, the gap with the earliest arrival.
-- `approximate`: one node after another, of all trials at once. Equal points are evenly spread in their cell.
-- `tree`: of the hierarchical histogram only the children on the way down are made, the same ones for all quantiles that pass there.
-- `unbounded`: the points are looked up on the grid, which is shorter than a search of each grid point among them.
+  points). The error depends only on where an answer lands among the points, so only the lengths of gaps are computed, not positions, and
+  those of all trials are weighted together.
+- `permute_and_flip`: likewise, but by the gap with the earliest arrival.
+- `approximate`: one node after another, for all trials at once. Equal points are evenly spread in their cell.
+- `tree`: of the hierarchical histogram only the children on the way down are drawn, the same ones for all quantiles that pass there.
+- `unbounded`: the points are looked up on the grid, which is faster than a search for each grid point among them.
 """
 
 import math
@@ -37,30 +37,30 @@ def fractions(m: int) -> list[float]:
 
 
 def slope(m: int) -> float:
-    """lambda of `rank_exponential`: epsilon over the ranges of all runs."""
+    """lambda of `rank_exponential`: epsilon divided by the ranges of all runs."""
     f = np.array(fractions(m))
     return float(EPSILON / (np.maximum(f, 1 - f).sum() + max(f.sum(), (1 - f).sum())))
 
 
 def rank_exponential(rng: np.random.Generator, rows: int, d: int, m: int, n: int) -> int:
-    """All m answers of each trial; fractions whose multiple of n is no whole number have their nearest rank."""
+    """All m answers of each trial; a fraction whose multiple of n is not an integer gets the nearest rank."""
     return _by_ranks(rng, rows, d, m, n, _exponential)
 
 
 def permute_and_flip(rng: np.random.Generator, rows: int, d: int, m: int, n: int) -> int:
-    """Likewise."""
+    """All m answers of each trial, by permute-and-flip in place of the exponential mechanism."""
     return _by_ranks(rng, rows, d, m, n, _flips)
 
 
 def _exponential(rng: np.random.Generator, lengths: Array, weights: Array) -> Array:
-    """A piece for each row, as likely as it is long and its points weigh."""
+    """A piece for each row, with probability proportional to its length times its weight."""
     sums = np.cumsum(lengths * weights, axis=1)
     drawn = rng.random((len(sums), 1)) * sums[:, -1:]
     return np.minimum(np.count_nonzero(sums <= drawn, axis=1), sums.shape[1] - 1)[:, None]
 
 
 def _flips(rng: np.random.Generator, lengths: Array, weights: Array) -> Array:
-    """Of N uniforms the first is at 1 - e^(-E/N); it arrives at that over the weight."""
+    """The earliest piece of each row: the first of N uniforms is at 1 - e^(-E/N), and it arrives at that divided by the weight."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # of empty pieces
         first = -np.expm1(-rng.standard_exponential(lengths.shape, np.float32) / lengths) / weights
     return np.argmin(np.where(lengths > 0, first, np.inf), axis=1)[:, None]
@@ -83,7 +83,7 @@ def _by_ranks(rng: np.random.Generator, rows: int, d: int, m: int, n: int, pick:
 def _pieces(x: Array, d: int) -> tuple[Array, Array, Array]:
     """#{< z}, #{<= z} and the length of each piece: the gap before the first point, then each point and the gap behind it.
 
-    Of equal points the last stands for all, the others have no length.
+    Of equal points the last stands for all, and the others have length 0.
     """
     rows, n = x.shape
     place = np.arange(n, dtype=np.int32)
@@ -122,7 +122,7 @@ def approximate(rng: np.random.Generator, rows: int, d: int, m: int, n: int) -> 
 
 
 def _spread(x: Array) -> Array:
-    """Equal points at a + 1/2k, a + 3/2k, ..."""
+    """Points, with k equal ones at a spread evenly: a + 1/2k, a + 3/2k, ..."""
     rows, n = x.shape
     place, new = np.arange(n), np.ones((rows, n + 1), bool)
     new[:, 1:-1] = x[:, 1:] != x[:, :-1]
@@ -132,7 +132,7 @@ def _spread(x: Array) -> Array:
 
 
 def tree(rng: np.random.Generator, rows: int, d: int, m: int, n: int) -> int:
-    """Down a hierarchical histogram, children's counts by least squares."""
+    """The way down a hierarchical histogram, with children's counts by least squares."""
     x = numpy_interior.points(rng, rows, d, n)
     starts = np.concatenate([x, np.full((rows, 1), np.iinfo(x.dtype).max)], axis=1)
     width = BRANCHING.bit_length() - 1
@@ -189,12 +189,12 @@ def unbounded(rng: np.random.Generator, rows: int, d: int, m: int, n: int) -> in
 
 
 def _tallied(places: Array, rows: int, grid: int) -> Array:
-    """How many points of each row are at each place of the grid, and not behind it."""
+    """How many points of each row are at each place of the grid; those behind it are left out."""
     return np.bincount(places.ravel(), minlength=rows * (grid + 1)).reshape(rows, grid + 1)[:, :grid]
 
 
 def _good(x: Array, answers: Array) -> int:
-    """Of points and answers, (m, rows): in how many trials no answer is too far off."""
+    """In how many trials no answer is too far off; answers have shape (m, rows)."""
     (m, rows), n = answers.shape, x.shape[1]
     starts = np.concatenate([x, np.full((rows, 1), np.iinfo(x.dtype).max)], axis=1)
     wanted = np.array([math.floor(fraction * n + 0.5) for fraction in fractions(m)])[:, None]

@@ -31,7 +31,7 @@ def plan(axes: int, d: int) -> rectangles.Plan:
 
 
 def run(rng: np.random.Generator, rows: int, axes: int, d: int, n: int) -> int:
-    """The whole learner, `rows` times."""
+    """Runs the whole learner `rows` times."""
     faces = concept.centred(axes=axes, bits=d, mass=MASS)
     target = np.array([faces[0], faces[1]], np.int64).T
     return sum(_trial(rng, plan(axes, d), target, n) for _ in range(rows))
@@ -69,7 +69,7 @@ def _trial(rng: np.random.Generator, chosen: rectangles.Plan, target: Array, n: 
 
 
 def _geometric(rng: np.random.Generator, rate: float | None, size: int) -> Array:
-    """P[k] proportional to exp(-rate k), k >= 0."""
+    """Integers k >= 0 with P[k] proportional to exp(-rate k); zeros if there is no rate."""
     return rng.geometric(-math.expm1(-rate), size) - 1 if rate else np.zeros(size, np.int64)
 
 

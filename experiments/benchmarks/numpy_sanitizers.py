@@ -2,7 +2,7 @@
 
 `histogram` and `tree` draw all n points, count them, add two-sided geometric noise, and make a database of it as
 `dpjax.sanitizers.thresholds` does. What makes them fast: points of 16 random bits each, one table of counts for all trials of a batch,
-one random word for a noise (the sign, and the size by its tail P[|K| >= k] = 2 r^k / (1 + r)), and the levels of the trees of all
+one random word for each noise (the sign, and the size by its tail P[|K| >= k] = 2 r^k / (1 + r)), and the levels of the trees of all
 trials in step. (Counts drawn as one multinomial, without the points, would take longer.)
 
 `label_private` is handed a labelled sample in order, as `numpy_general` is, and chooses among 0 and what follows each distinct point.
@@ -19,7 +19,7 @@ from experiments.benchmarks.numpy_driver import Program, choose, fitting, fracti
 from experiments.benchmarks.numpy_general import LANES, Batch, position_bytes
 from experiments.benchmarks.numpy_trials import EPSILON, Cell
 
-DISTANCE = 0.05  # of a released database from the data, which counts as success
+DISTANCE = 0.05  # of a released database from the data, at most, for success
 SENSITIVITY = 2  # of a histogram, when one point is replaced
 
 Array = NDArray[Any]
@@ -80,7 +80,7 @@ def tree(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
 
 
 def _pairs(values: Array) -> Array:
-    """Sums of two neighbours."""
+    """Sums of pairs of neighbours."""
     return np.asarray(values[:, ::2] + values[:, 1::2])
 
 
@@ -98,7 +98,7 @@ class Dichotomies(Batch):
     """Each piece of thresholds that label the points alike counts once: the first of them stands for it."""
 
     def dichotomy(self, rng: np.random.Generator, epsilon: float) -> Array:
-        """One of them."""
+        """The first threshold of a piece that the exponential mechanism chooses, for each trial."""
         self.scores[...] = self.correct
         self.scores -= self.best[:, None].astype(np.float32)
         self.scores *= np.float32(epsilon / 2)

@@ -1,12 +1,12 @@
 """All quantiles at once in tuned NumPy, on n points floor(2^U), U uniform on [0, d - 1): success as for `numpy_quantiles`.
 
 Like for like with `dpjax.optimizers.quantiles.joint` (`candidates=1`: targets w_j n, as published) and `inverse_sensitivity` at epsilon = 1
-for m evenly spaced fractions, where no two points are equal: nearly so around the wanted ranks, if d is large. What makes them fast:
+for m evenly spaced fractions, if no two points are equal, which is nearly so around the wanted ranks if d is large. What makes them fast:
 
-- A weight falls by the same factor with every point that a gap has too many, or too few: sums over all gaps that may come before are two
-  running sums that decay, in C (`scipy.signal.lfilter`), in place of the Fourier transforms of the published program.
-- Weights stand by themselves and not as logarithms: what is too small for a float weighs nothing beside the rest.
-- Of positions only the lengths of the gaps are made.
+- A weight falls by the same factor with every point that is too many or too few in a gap, so sums over all gaps that may come before are
+  two running sums that decay, in C (`scipy.signal.lfilter`), in place of the Fourier transforms of the published program.
+- Weights are stored themselves, not their logarithms: a weight too small for a float is nothing beside the rest.
+- Only the lengths of the gaps are computed, not positions.
 """
 
 import math
@@ -29,12 +29,12 @@ Array = NDArray[Any]
 
 
 class Chain(NamedTuple):
-    """What outputs weigh, the first ones first, for each gap.
+    """The weights of outputs, from the first one on, for each gap.
 
     Attributes:
         placed: (m, rows, gaps), for j = 1, ..., m outputs: the last is in this gap, the next in a later one.
         before: (m, rows, gaps), for j = 0, ..., m - 1 outputs: all are in earlier gaps, and the next in this one.
-        targets: (m + 1): how many points there should be before, between and behind outputs.
+        targets: (m + 1): how many points there should be before, between and behind the outputs.
     """
 
     placed: Array
@@ -63,7 +63,7 @@ def forward(lengths: Array, targets: Array, kappa: float) -> Chain:
 
 
 def _moved(weights: Array, target: float, kappa: float) -> Array:
-    """Of each gap the sum over all earlier ones, exp(-kappa |points between them - target|) times their weights."""
+    """For each gap, the sum over all earlier ones of exp(-kappa |points between them - target|) times their weights."""
     gaps, whole, decay = weights.shape[1], math.floor(target), math.exp(-kappa)
     place = np.arange(gaps)
     behind = scipy.signal.lfilter([1.0], [1.0, -decay], weights, axis=1)  # how many points too many
@@ -78,7 +78,7 @@ def _moved(weights: Array, target: float, kappa: float) -> Array:
 
 
 def ends(chain: Chain, kappa: float, rows: Any) -> Array:
-    """What all outputs weigh whose last one is in this gap, for some rows, or for one."""
+    """For each gap, the weight of all outputs if their last one is in it, for some rows, or for one."""
     left = np.arange(chain.placed.shape[2])[::-1]
     return np.asarray(chain.placed[-1, rows] * np.exp(-kappa * np.abs(left - chain.targets[-1])))
 
@@ -149,17 +149,17 @@ def _tried(n: int, least: float, m: int, d: int, kappa: float) -> tuple[Array, A
 
 
 def _costs(counts: Array, sizes: Array, shares: Array) -> Array:
-    """(rows, sizes): by how many points the gaps miss those of each size, which may be other ones in each row."""
+    """(rows, sizes): by how many points the gaps miss the shares of each size; sizes may differ between rows."""
     return np.asarray(np.abs(counts[:, None, :] - sizes[..., None] * shares).sum(axis=2))
 
 
 def _shares(m: int) -> Array:
-    """w_j, of all points between neighbouring outputs."""
+    """w_j, the share of all points that should lie between neighbouring outputs."""
     return np.diff(fractions(m), prepend=0.0, append=1.0)
 
 
 def _lengths(rng: np.random.Generator, rows: int, d: int, n: int) -> Array:
-    """Of the gaps before, between and behind the points."""
+    """The lengths of the gaps before, between and behind the points."""
     x = numpy_interior.points(rng, rows, d, n).astype(float)
     return np.diff(x, axis=1, prepend=0.0, append=2.0**d)
 

@@ -1,7 +1,7 @@
 """The threshold trials of `dpjax`, written for NumPy alone and tuned: the opponent in a benchmark of trials per second.
 
 A trial draws n examples from `LogUniform` around the target T = 2^(d-1) (x = T - floor(2^U) or T + floor(2^U), U uniform on [0, d-1),
-a fair coin for the side; the label is 1 iff x < T), runs a learner at epsilon = 1, delta = 1e-6 on them and tells whether the population
+a fair coin for the side; the label is 1 iff x < T), runs a learner at epsilon = 1, delta = 1e-6 on them and reports whether the population
 error of the released threshold is at most 1/10. Bottom is a failure. The laws are those of `dpjax.learners.thresholds` with
 `rec_concave(alpha=0.2, depth=2, calibration="printed")` and `binary_search(delta=0)`.
 
@@ -13,15 +13,15 @@ and cost next to nothing, but then there would be no sample for anybody to learn
   T + 1 - h on the left and h - T on the right: exactly k errors are made by the ranks r with a_k < r <= a_{k+1} (on the right b), and the
   population error is log2(r) / (2 (d-1)). Both sides have the same law.
 - Uniform words on a circle with the target at 0: words counted from the front are right distances, from the back left ones, in units of
-  (d-1) 2^-31 octaves. ERM wants their minimum and maximum, the binary search some counts: neither sorts.
-- Sorted distances come from partial sums of exponential spacings, only as many as can matter (`_reach`), of the others only the sum.
-  Partial sums are of integers: NumPy's floating-point ones wait for memory at each step, which is six times slower.
+  (d-1) 2^-31 octaves. ERM needs their minimum and maximum, and the binary search some counts, so neither sorts.
+- Sorted distances come from partial sums of exponential spacings: only as many as can matter (`_reach`), and of the others only the sum.
+  Partial sums are of integers, because NumPy's floating-point ones wait for memory at each step, which is six times slower.
 - exp(-epsilon errors(r) / 2) is a mixture of uniform laws on the ranks 1, ..., a_k: draw the layer k, then a rank.
-- The binary search is lost at the first wrong turn, so coins are drawn first, and counted is only where a coin leaves doubt.
-- Samples are drawn in pieces that stay in cache; the smaller arrays that remain are worked off in larger batches.
+- The binary search is lost at the first wrong turn, so coins are drawn first, and examples are counted only where a coin leaves doubt.
+- Samples are drawn in pieces that stay in cache; the smaller arrays that remain are processed in larger batches.
 
 Rounding: distances are float32 for d <= 64, float64 above; spacings are cut to about 2^-20 of their mean; categorical draws have
-weights rounded to 2^-30. Examples left out of sight change a trial with probability below 2e-7. A_dist with gap 0 releases with
+weights rounded to 2^-30. Examples that are left out change a trial with probability below 2e-7. A_dist with gap 0 releases with
 probability 9e-8 as printed; here it does so only where the block holds the target.
 """
 
@@ -40,7 +40,7 @@ MECHANISMS = 6  # RecConcave of depth 2 gives each mechanism epsilon / 6 and del
 SHARE = EPSILON / MECHANISMS
 INNER_ALPHA = 0.1  # LearnThresholds at 0.2 runs RecConcave at half of it
 STABILITY_THRESHOLD = math.log(MECHANISMS / DELTA) / SHARE  # A_dist as printed
-NEGLIGIBLE = 25.0  # what weighs exp(-25) of the whole is not looked at
+NEGLIGIBLE = 25.0  # what weighs exp(-25) of the whole is ignored
 
 DATA_BYTES = 1 << 20  # words drawn at a time
 
@@ -99,7 +99,7 @@ def _nearest(rng: np.random.Generator, cell: Cell, rows: int, reach: int) -> Flo
     The spacings of n uniform points on a circle are n + 1 exponentials over their sum (Renyi), and which is which does not matter: the
     first `reach` stand right of the target, the next left of it, and of the rest only the sum is needed.
     """
-    limit = min(reach + math.sqrt(140 * reach) + 70, 23 * reach)  # passed with probability below exp(-70)
+    limit = min(reach + math.sqrt(140 * reach) + 70, 23 * reach)  # exceeded with probability below exp(-70)
     unit = np.float32((2**31 - 2**8) / limit)
     sums = np.empty((2, rows, reach), np.int32)
     total = np.empty(rows, np.float32)
@@ -122,7 +122,7 @@ def _nearest(rng: np.random.Generator, cell: Cell, rows: int, reach: int) -> Flo
 
 
 def _sums_of_exponentials(drawn: Words) -> NDArray[np.float32]:
-    """Sums of the exponentials that each row makes: one logarithm does for two of them."""
+    """Sums of the exponentials that each row makes; one logarithm serves two of them."""
     uniform = fractions(drawn)
     half = drawn.shape[1] // 2
     sums = np.zeros(len(drawn), np.float32)
@@ -156,7 +156,7 @@ def _layers(epsilon: float, reach: int, dtype: np.dtype[Any]) -> Floats:
 def _released(rng: np.random.Generator, sides: Floats, epsilon: float) -> Floats:
     """A real number in (rank - 1, rank] for the rank that the exponential mechanism chooses, given the ends of the pieces.
 
-    sides[s, i, k] is the last rank with k errors on side s of sample i, cut to what may be chosen.
+    sides[s, i, k] is the last rank with k errors on side s of sample i, clipped to the ranks that may be chosen.
     """
     rows, reach = sides.shape[1:]
     layers = _layers(epsilon, reach, sides.dtype)
@@ -297,8 +297,8 @@ def _length(rng: np.random.Generator, cell: Cell, ends: Floats) -> Counts:
 def _blocks(rng: np.random.Generator, cell: Cell, ends: Floats, length: Counts) -> tuple[NDArray[np.bool_], Floats]:
     """Whether A_dist releases a block, and how many ranks of each side the released ones hold; shapes (rows,) and (2, rows).
 
-    With K = 2^length, blocks of 8K <= 2^octaves begin and end at the target, shifted ones have it in their middle. The larger ones are:
-    8K = 2^d, all but the last threshold, shifted: the right half; 8K > 2^d: everything.
+    With K = 2^length, blocks of 8K <= 2^octaves begin and end at the target, and shifted ones have it in their middle. Larger blocks are,
+    if 8K = 2^d, all but the last threshold, or, shifted, the right half; if 8K > 2^d, everything.
     """
     half = np.ldexp(1.0, np.minimum(length, cell.d) + 2)  # 4K
     target = 2.0**cell.octaves

@@ -1,8 +1,8 @@
 """What the compiled programs consist of, and how long they take to compile: `python -m experiments.benchmarks.operations`.
 
 *Operations* are counted in the program of a batch of trials as it is lowered for a GPU (StableHLO, before the compiler's own passes), which
-needs none: sorts by kind, gathers, scatters, loops, and conditionals, for each of which the host would wait. A vendor's radix sort takes
-one key by a simple comparison; a sort of several keys, or by a comparison of floats, goes the slow way. What stands in the body of a loop
+needs no GPU: sorts by kind, gathers, scatters, loops, and conditionals, for each of which the host would wait. A vendor's radix sort takes
+one key by a simple comparison; a sort of several keys, or by a comparison of floats, takes a slower way. An operation in the body of a loop
 is counted once, in a column of its own.
 
 *Seconds* are those of this machine, without any cache: tracing and lowering, and XLA, for the host.
@@ -26,7 +26,7 @@ COUNTED = ("sort", "gather", "scatter", "while", "case", "dot_general")
 
 
 def sites(contest: Trial, platform: str = "cuda") -> tuple[collections.Counter[str], collections.Counter[str]]:
-    """How often each operation of `COUNTED` stands outside of loops, and in loops; a sort as "sort" with its keys and its length."""
+    """How often each operation of `COUNTED` occurs outside loops, and in loops; a sort counts as "sort" with its keys and its length."""
     # dpjax asks JAX for the device to know what to store and what to run one by one; traces for the one are wrong for the other.
     jax.clear_caches()
     try:
@@ -42,7 +42,7 @@ def sites(contest: Trial, platform: str = "cuda") -> tuple[collections.Counter[s
 
 
 def _walk(operation: Any, functions: dict[str, Any], found: tuple[Any, Any], looped: bool) -> None:
-    """Counts what is in the regions of an operation, through calls; of what is chosen by the platform, in the region that is chosen."""
+    """Counts the operations in the regions of an operation, through calls; where the platform decides, only in the region chosen."""
     chosen = _chosen(operation)
     for region in operation.regions if chosen is None else [operation.regions[chosen]]:
         for block in region.blocks:
@@ -70,7 +70,7 @@ def _chosen(operation: Any) -> int | None:
 
 
 def _sort(operation: Any) -> str:
-    """Its keys and the length of a row, such as "sort ui32, 2047"."""
+    """The keys of a sort and the length of a row, such as "sort ui32, 2047"."""
     compared = {
         each.operands[0]: each.operands[
             0
@@ -123,7 +123,7 @@ SECONDS = ("tracing, s", "XLA, s")
 
 
 def table(contests: list[Any], timed: bool) -> str:
-    """Markdown."""
+    """The table of these contests, in Markdown."""
     head = [*HEAD, *(SECONDS if timed else ())]
     lines = [head, ["---"] * len(head), *(row(name, tuple(sizes), timed) for name, sizes in contests)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -35,7 +35,7 @@ Array = NDArray[Any]
 
 
 class Peer(NamedTuple):
-    """`call()` computes one private answer; or None, and why."""
+    """`call()` computes one private answer; it is None if there is none, and `note` says why."""
 
     call: Callable[[], Any] | None
     note: str
@@ -67,7 +67,7 @@ def _repeat(call: Callable[[], Any], repeats: int) -> None:
 
 
 def rivals(contest: str, sizes: tuple[Any, ...]) -> dict[str, Callable[[int], None]]:
-    """For each package that is installed and can: what computes as many answers as are required, one after another, in one process."""
+    """For each installed package that can: a function that computes the required number of answers one by one, in one process."""
     found = [make(*sizes) for make in CAN.get(contest, ())]
     return {peer.note.split(":")[0]: functools.partial(_repeat, peer.call) for peer in found if peer.call is not None}
 
@@ -87,7 +87,7 @@ def opendp_median(bits: int, n: int, *, epsilon: float = 1.0, candidates: int = 
       bits: d, the points are in {0, ..., 2^d - 1}; up to 64.
       n: points.
       epsilon: > 0.
-      candidates: how many, >= 2.
+      candidates: the number of candidates, >= 2.
       seed: of the sample; OpenDP's own noise cannot be seeded.
     """
     dp = _ready("opendp.prelude", bits)
@@ -183,7 +183,7 @@ def diffprivlib_exponential(candidates: int) -> Peer:
 
 
 def _published(module: str, what: str, release: Callable[[Any, Array, int, Array], Any]) -> Callable[..., Peer]:
-    """`release` of a module, sorted points, d and the fractions."""
+    """The factory of a peer that calls `release` with the module, sorted points, d and the fractions."""
 
     def make(bits: int, m: int, n: int) -> Peer:
         found = _ready(module, bits)
@@ -202,7 +202,7 @@ def _published(module: str, what: str, release: Callable[[Any, Array, int, Array
 
 
 def _through_tree(module: Any, points: Array, bits: int, wanted: Array) -> list[float]:
-    """Counts are kept by node; noise comes as it is asked for."""
+    """Quantiles by the tree; counts are kept by node, and noise is drawn when it is needed."""
     kind = module.PrivateQuantileTree
     levels = math.ceil(bits / math.log2(BRANCHING))
     tree = kind(kind.NoiseType.LAPLACE, EPSILON, 0.0, 0.0, 2.0**bits, False, levels, BRANCHING)
@@ -243,7 +243,7 @@ CAN: dict[str, tuple[Callable[..., Peer], ...]] = {
 
 
 def _ready(module: str, bits: int = LARGEST_BITS) -> Any:
-    """The module, or a Peer that tells why there is none to use."""
+    """The module, or a Peer whose note says why it cannot be used."""
     if not 2 <= bits <= LARGEST_BITS:
         return Peer(None, f"{module}: points of {bits} bits do not fit its numbers (2 to {LARGEST_BITS} bits here)")
     try:

@@ -1,4 +1,4 @@
-"""The NumPy programs on several processes, which know them by name."""
+"""Runs the NumPy programs on several processes, which find them by name."""
 
 import contextlib
 import math
@@ -19,7 +19,7 @@ START_SECONDS = 120.0
 
 
 class Pool:
-    """`count` by name on several processes, started once.
+    """`numpy_driver.count` of a program, by its name, on several processes that are started once.
 
     >>> with Pool(2) as pool:  # doctest: +SKIP
     ...     pool.count("rec_concave", (31, 2000), 10_000, 0)
@@ -46,7 +46,7 @@ class Pool:
         self._pool.join()
 
     def count(self, name: str, sizes: tuple[Any, ...], trials: int, seed: int) -> int:
-        """As `count`, cut evenly; the result depends on the number of processes, too."""
+        """As `numpy_driver.count`, with the trials shared evenly; the result also depends on the number of processes."""
         shares = [(trials + i) // self.processes for i in range(self.processes)]
         seeds = np.random.SeedSequence(seed).spawn(self.processes)
         return sum(self._pool.starmap(_share, [(name, sizes, *pair) for pair in zip(shares, seeds, strict=True)], 1))
@@ -54,7 +54,7 @@ class Pool:
 
 @contextlib.contextmanager
 def environment(**variables: str) -> Iterator[None]:
-    """The environment with these variables, for a while."""
+    """Sets these environment variables inside the context, and restores the old ones after it."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -66,11 +66,11 @@ def environment(**variables: str) -> Iterator[None]:
 
 
 def _start(ready: Barrier) -> None:
-    """A worker's start: everything is imported (it had to find this function), then it waits for the others."""
+    """Starts a worker: everything is imported by then (it had to find this function), and it waits for the others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
     ready.wait(timeout=START_SECONDS)
 
 
 def _share(name: str, sizes: tuple[Any, ...], trials: int, seed: np.random.SeedSequence) -> int:
-    """One worker's part."""
+    """The successes among one worker's share of the trials."""
     return count(PROGRAMS[name], sizes, trials, seed)

@@ -1,4 +1,4 @@
-"""Every NumPy program by name. The contest of `contests.py` with the same name makes the same trials by dpjax."""
+"""Every NumPy program by name. The contest of `contests.py` with the same name runs the same trials by dpjax."""
 
 from experiments.benchmarks import (
     numpy_conjunctions,

@@ -1,4 +1,4 @@
-"""What is timed: functions of a number of trials."""
+"""The runners that are timed: functions of a number of trials."""
 
 import functools
 from typing import Any
@@ -26,13 +26,13 @@ def dpjax(trial: Trial, context: Context) -> Runner:
 
 
 def numpy(program: str, sizes: tuple[Any, ...], pool: Pool) -> dict[str, Runner]:
-    """NumPy's general and specialised program, if there are such and they take these sizes."""
+    """NumPy's general and specialised program, as far as they exist and accept these sizes."""
     names = {"NumPy": program, "specialised NumPy": f"specialised {program}"}
     return {series: functools.partial(_numpy, pool, name, sizes) for series, name in names.items() if can(name, sizes)}
 
 
 def can(program: str, sizes: tuple[Any, ...]) -> bool:
-    """Whether there is such a program, and it takes these sizes."""
+    """Whether there is such a program, and it accepts these sizes."""
     try:
         PROGRAMS[program].check(*sizes)
     except (KeyError, ValueError):

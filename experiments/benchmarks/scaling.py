@@ -15,12 +15,12 @@ from experiments.runner import Context
 from experiments.settings import Settings
 
 PANEL, EXPONENT = "scaling, ", "exponent, "
-BITS, EXAMPLES = 64, 2000  # while the other one grows
+BITS, EXAMPLES = 64, 2000  # d and n, each fixed while the other grows
 CHEAP = ("erm", (31, 100))  # whose trials are counted by the million
 
 
 def measure(settings: Settings, pool: Pool, context: Context) -> list[Row]:
-    """Panels "scaling, AXIS": seconds a trial, a law, or of all trials; "exponent, AXIS": fitted to the upper half, at x its start."""
+    """Panels "scaling, AXIS": seconds of a trial, a law or all trials; "exponent, AXIS": fitted to the upper half, which starts at x."""
     rows, cells = [], [(axis, x) for axis, sizes in settings["scaling"].items() for x in sizes]
     with Progress(len(cells), "scaling", unit="cells") as progress:
         for axis, x in cells:
@@ -33,7 +33,7 @@ def measure(settings: Settings, pool: Pool, context: Context) -> list[Row]:
 
 
 def fitted(rows: list[Row]) -> list[Row]:
-    """Exponents of the upper half of each series' sizes, with what they can be while every time stays between its least and greatest."""
+    """Exponents of the upper half of each series' sizes, with their range while every time stays between its least and greatest."""
     found = []
     for panel, series in dict.fromkeys((row.panel, row.series) for row in rows):
         exponent = exponents.fit([row for row in rows if (row.panel, row.series) == (panel, series)])
@@ -69,5 +69,5 @@ def _whole(run: timing.Runner, trials: int, repeats: int) -> list[float]:
 
 
 def _laws(params: Any, context: Context, draws: int) -> Any:
-    """So many exact failure probabilities, each of one draw."""
+    """`draws` exact failure probabilities, each of one draw."""
     return engine.evaluate(pac.failure, params, root=context.root, cell=4, draws=draws, batch=1)

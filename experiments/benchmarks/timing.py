@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
-Runner = Callable[[int], Any]  # makes so many trials
+Runner = Callable[[int], Any]  # makes the given number of trials
 
 
 def rates(runners: Mapping[str, Runner], seconds: float, repeats: int) -> dict[str, list[float]]:
@@ -23,8 +23,8 @@ def rates(runners: Mapping[str, Runner], seconds: float, repeats: int) -> dict[s
 
 
 def _enough(run: Runner, seconds: float) -> int:
-    """Trials that take about `seconds`, most of them not spent on the call itself, nor on a part of a block; the first call compiles."""
-    trials = 2  # one for each process: what is worked out once is worked out now
+    """How many trials take about `seconds`, most of it spent neither on the call itself nor on part of a block; the first call compiles."""
+    trials = 2  # one for each process: what is computed once is computed now
     run(trials)
     call = spent(run, trials)
     while (taken := spent(run, trials)) < max(seconds / 4, min(3 * call, seconds)) or _is_free(run, trials, taken):
@@ -33,13 +33,13 @@ def _enough(run: Runner, seconds: float) -> int:
 
 
 def _is_free(run: Runner, trials: int, taken: float) -> bool:
-    """Whether as many trials again take hardly longer: blocks are computed whole, on every core."""
+    """Whether twice as many trials take hardly longer, because blocks are computed whole, on every core."""
     return spent(run, 2 * trials) < 1.5 * taken
 
 
 @contextlib.contextmanager
 def compilation_cache_of(**values: Any) -> Iterator[None]:
-    """JAX's settings of its cache on disk have these values for a while."""
+    """Gives JAX's settings of its cache on disk these values inside the context."""
     before = {name: jax.config.values[name] for name in values}
     try:
         _configure(values)
@@ -51,7 +51,7 @@ def compilation_cache_of(**values: Any) -> Iterator[None]:
 def _configure(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         jax.config.update(name, value)
-    compilation_cache.reset_cache()  # whether it is in use, and where it lies, is decided once
+    compilation_cache.reset_cache()  # otherwise its use and its place are decided only once
 
 
 def spent(run: Runner, trials: int) -> float:

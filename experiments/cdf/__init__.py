@@ -1,7 +1,7 @@
 """A whole distribution function, released privately through interior points.
 
 Two pictures: (a) one release by each method over the true distribution function, with its error band; (b) the Kolmogorov distance that
-nine releases in ten stay within, against n, with what the theorem promises for the same mechanism.
+nine releases in ten stay within, against n, with the distance that the theorem promises for the same mechanism.
 """
 
 from experiments.cdf.draw import draw

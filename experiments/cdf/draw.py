@@ -1,4 +1,4 @@
-"""The two pictures, from the table alone."""
+"""Draws the two pictures from the table of results alone."""
 
 import pathlib
 
@@ -12,7 +12,7 @@ COLOUR = {
     "recursive medians": style.COLOURS[3],
     "Reorder-Slice-Compute": style.COLOURS[2],
 }
-# Where a number stands beside its point, so that those of neighbouring curves keep apart.
+# The offset of a number from its point, chosen so that the numbers of neighbouring curves do not overlap.
 BESIDE = {"one run a quantile": (7, 4), "recursive medians": (0, -11), "Reorder-Slice-Compute": (0, 6)}
 
 
@@ -24,7 +24,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def _draw_released(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """(a) one release each."""
+    """(a) one release by each method."""
     released, true = records.series(rows, "released"), records.series(rows, "true")["true"]
     alphas, distances = records.series(rows, "released alpha"), records.series(rows, "released distance")
     fig, panels = style.figure(1, len(released), figsize=(9.6, 3.4), sharey=True)

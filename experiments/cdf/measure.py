@@ -1,4 +1,4 @@
-"""The numbers of the two pictures."""
+"""Measures the numbers of the two pictures."""
 
 import functools
 import math
@@ -26,7 +26,7 @@ from experiments.settings import Settings
 
 @frozen
 class Trial:
-    """One release on fresh data: everything but the shapes is data."""
+    """One release on fresh data; all fields but the static shapes are data of the compiled program."""
 
     release: cdf.CdfRelease
     distribution: Any
@@ -36,7 +36,7 @@ class Trial:
 
 
 def draw_points(key: jax.Array, distribution: Any, capacity: int, n: Any, limbs: int) -> Points:
-    """n points, without the limb that thresholds may need more."""
+    """n points, without the additional limb that thresholds may need."""
     sample = distribution.sample(key, capacity, n)
     return Points(x=wide.resize(sample.x, limbs), n_valid=sample.n_valid, ordered=True)
 
@@ -59,12 +59,12 @@ def _trial(method: str, count: int, n: int, settings: Settings) -> Trial:
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "distance", "promise" and those of the picture."""
+    """All rows: panels "distance", "quantiles", "promise" and those of the picture."""
     return [*_distances(settings, context), *_picture(settings, context)]
 
 
 def _distances(settings: Settings, context: Context) -> list[Row]:
-    """The distance that 1 - beta of the releases stay within, best over the number of quantiles, with a distribution-free interval."""
+    """The distance that 1 - beta of the releases stay within, at the best number of quantiles, with a distribution-free interval."""
     rows, cells = [], [(method, n) for method in METHODS for n in settings["sizes"]]
     with Progress(len(cells) * len(settings["counts"]), "distance", unit="cells") as progress:
         for number, (method, n) in enumerate(cells):
@@ -88,19 +88,19 @@ def _evaluate(trial: Trial, method: str, count: int, cell: int, settings: Settin
 
 
 def _promised(method: str, n: int, settings: Settings) -> list[Row]:
-    """The least alpha for which n points suffice, over the numbers of quantiles: what the theorem promises."""
+    """What the theorem promises: the least alpha for which n points suffice, over all numbers of quantiles; no row if it is 1."""
     alpha, _ = _best_promise(method, n, settings)
     return [exact("promise", method, n, alpha)] if alpha < 1 else []
 
 
 def _best_promise(method: str, n: int, settings: Settings) -> tuple[float, int]:
-    """(least alpha promised, the number of quantiles that does it)."""
+    """(the least alpha promised, the number of quantiles that attains it)."""
     counts = settings["counts"]
     return min((_least_alpha(mechanism(method, count, settings), n, settings["beta"]), count) for count in counts)
 
 
 def _least_alpha(release: cdf.CdfRelease, n: int, beta: float) -> float:
-    """By bisection of `sample_size`, which falls with alpha; 1 if none below."""
+    """The least alpha promised for n points, by bisection of `sample_size`, which falls with alpha; 1 if none below 1 is found."""
     low, high = cdf.widest_gap(release.quantiles.fractions) / 2, 1.0
     for _ in range(20):
         middle = (low + high) / 2
@@ -112,7 +112,7 @@ def _least_alpha(release: cdf.CdfRelease, n: int, beta: float) -> float:
 
 
 def _picture(settings: Settings, context: Context) -> list[Row]:
-    """One release by each method of one sample, with the band the theorem promises; and the true distribution function."""
+    """One release of the same sample by each method, with the band that the theorem promises, and the true distribution function."""
     n, bits = settings["picture"], settings["bits"]
     distribution, target = concept.log_uniform(bits=bits), 1 << (bits - 1)
     rows = [exact("settings", "picture n", 0, n), exact("settings", "beta", 0, settings["beta"])]

@@ -1,9 +1,9 @@
 """How many examples does it take to learn a conjunction of k out of d literals privately: against k, and against d?
 
-Rounds that share one failing test (GEO Claim 3.4), the same rounds under plain composition, the exponential mechanism over all
-conjunctions where they can be listed (KLNRS), and the greedy set cover, which is not private; dashed, what the theorems ask for. The
-variables are 1 with probability 2^(-1/k), rounded to 8 binary digits, so that the target labels about half of all assignments 1. It is
-made of the last variables, the worst case of a greedy choice that takes the first among equals.
+Compares rounds that share one failing test (GEO Claim 3.4), the same rounds under plain composition, the exponential mechanism over all
+conjunctions where they can be listed (KLNRS), and the greedy set cover, which is not private. Dashed lines show what the theorems require.
+The variables are 1 with probability 2^(-1/k), rounded to 8 binary digits, so that the target labels about half of all assignments 1. The
+target consists of the last variables, the worst case for a greedy choice that takes the first among equals.
 """
 
 from experiments.conjunctions.draw import draw

@@ -1,4 +1,4 @@
-"""The picture, from the table alone."""
+"""Draws the picture from the table of results alone."""
 
 import pathlib
 
@@ -12,7 +12,7 @@ COLOUR = {SHARED: style.COLOURS[2], COMPOSED: style.COLOURS[1], LISTED: style.CO
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
-    """Writes least_n as PNG and SVG: solid what is measured, dashed what suffices."""
+    """Writes least_n as PNG and SVG: solid lines show what is measured, dashed lines what suffices by a theorem."""
     with style.house():
         fig, both = style.figure(1, 2, figsize=(10.6, 4.2), sharey=True)
         for (panel, over), axes in zip(PANELS.items(), both, strict=True):

@@ -1,4 +1,4 @@
-"""The numbers of both panels."""
+"""Measures the numbers of both panels."""
 
 import math
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ SHARED, COMPOSED, LISTED, GREEDY = (
     "all conjunctions (KLNRS)",
     "greedy, not private",
 )
-PANELS = {"literals": "k", "variables": "bits"}  # and what each varies
-FIRST = 48  # the theorem's n over the first one tried: capacities near what is found
+PANELS = {"literals": "k", "variables": "bits"}  # each panel and the parameter that it varies
+FIRST = 48  # the theorem's n divided by the first n tried, so that capacities are near the n found
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Rows: panels "literals" and "variables", measured; "literals: theorem" and "variables: theorem", what suffices."""
+    """All rows: panels "literals" and "variables" as measured; "literals: theorem" and "variables: theorem", what suffices by a theorem."""
     rows = []
     for panel, over in PANELS.items():
         for series in (SHARED, COMPOSED, LISTED, GREEDY):
@@ -65,7 +65,7 @@ def _learner(series: str, cell: dict[str, int], settings: Settings) -> Any:
 
 
 def _least_n(series: str, cell: dict[str, int], start: int, settings: Settings, context: Context) -> dict[str, Any]:
-    """n* by the exact law where there is one, else by trials."""
+    """n*, by the exact law where there is one and by trials otherwise."""
 
     def distribution(bits: int) -> Any:
         share = round(2.0 ** (-1 / cell["k"]) * 2**8) / 2**8

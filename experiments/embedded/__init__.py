@@ -1,9 +1,9 @@
 """Private mechanisms inside trained models, on images of digits: does training through them pay?
 
 (a) A private stump: a feature map trained end to end through a private threshold (softened, straight-through, or by its law), or by plain
-regression, and a threshold learned on it by the exact private learner. (b) Private clipping: noisy gradient descent whose norm is a
-private quantile of the gradients' norms at each step, against fixed norms, at the same total budget; both with and without tuning by
-gradient. What is trained or tuned uses the public third of the images alone; guarantees are for the private third; errors are those on the
+regression, and a threshold learned on it by the exact private learner. (b) Private clipping: noisy gradient descent whose clipping norm is
+a private quantile of the gradients' norms at each step, against fixed norms, at the same total budget; both with and without tuning by
+gradient. Training and tuning use the public third of the images alone; guarantees are for the private third; errors are measured on the
 last third.
 """
 

@@ -1,8 +1,8 @@
 """Noisy gradient descent whose clipping norm is a private quantile of the gradients' norms, at each step.
 
-Every step releases (a) the norm C, by the exponential mechanism of `dpjax.relaxations.soft.quantile` at temperature 0 on logarithms, pure,
-and (b) the sum of gradients clipped to C plus Gaussian noise of deviation noise C. Under add/remove the sum has sensitivity C, which is
-known by then. The sum is divided by a public number of rows, not by that of the data.
+Every step releases (a) the norm C, with pure privacy, by the exponential mechanism of `dpjax.relaxations.soft.quantile` at temperature 0 on
+logarithms, and (b) the sum of gradients clipped to C, plus Gaussian noise of standard deviation noise C. Under add/remove the sum has
+sensitivity C, which is known by then. The sum is divided by a public number of rows, not by the number of rows in the data.
 """
 
 import functools
@@ -25,13 +25,13 @@ from experiments.settings import Settings
 class Budget(NamedTuple):
     """What one step may spend, and what all steps promise."""
 
-    noise: float  # deviation of the noise, in clipping norms
+    noise: float  # standard deviation of the noise, in clipping norms
     quantile: float  # epsilon of one private norm; 0 where the norm is fixed
     promised: Guarantee
 
 
 def budget(settings: Settings, *, private_norm: bool) -> Budget:
-    """Everything for the noise; or a share of epsilon, and half of delta, for the norms."""
+    """The whole budget goes to the noise if the norm is fixed; otherwise a share of epsilon, and half of delta, goes to the norms."""
     epsilon, delta, steps = settings["epsilon"], settings["delta"], settings["steps"]
     parts: list[Guarantee] = []
     each = 0.0
@@ -46,7 +46,7 @@ def budget(settings: Settings, *, private_norm: bool) -> Budget:
 
 @functools.cache
 def _gaussian(epsilon: float, delta: float, steps: int) -> tuple[float, Guarantee]:
-    """The least noise multiplier with which so many steps keep (epsilon, delta), and what they then do keep."""
+    """The least noise multiplier with which all steps together are (epsilon, delta)-private, and the guarantee that they then have."""
 
     def event(noise: float) -> Any:
         return dp_accounting.SelfComposedDpEvent(dp_accounting.GaussianDpEvent(noise), steps)
@@ -57,22 +57,22 @@ def _gaussian(epsilon: float, delta: float, steps: int) -> tuple[float, Guarante
 
 
 def loss(weights: Any, x: Any, y: Any) -> Any:
-    """Logistic, of one example or of several."""
+    """The logistic loss of one example, or its mean over several."""
     return jnp.mean(optax.sigmoid_binary_cross_entropy(x @ weights, y.astype(float)))
 
 
 def descend(settings: Settings, key: Any, private: Part, plan: Any) -> tuple[Any, Any]:
-    """(weights, norms used) after all steps; a scan.
+    """(weights after all steps, the clipping norm of each step), by a scan.
 
-    plan: noise, rate, and `norm` or (fraction, epsilon, temperature) of the quantile.
+    `plan` holds noise, rate, and either `norm` or the fraction, epsilon and temperature of the quantile.
     """
     x = with_bias(private.x)
-    rows = x.shape[0]  # public: so many were planned
+    rows = x.shape[0]  # public: the planned number of rows
 
     def step(weights: Any, key: Any) -> Any:
         for_norm, for_noise = jax.random.split(key)
         slopes = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(weights, x, even(private))
-        # A root of 0 has no derivative.
+        # The square root has no derivative at 0.
         norms = jnp.sqrt(jnp.sum(slopes**2, axis=1) + 1e-12)
         norm = plan["norm"] if "norm" in plan else _private_norm(settings, plan, for_norm, norms)
         clipped = slopes * jnp.minimum(1.0, norm / norms)[:, None]
@@ -100,7 +100,7 @@ def even(part: Part) -> Any:
 
 
 def with_bias(x: Any) -> Any:
-    """A measurement more, which is always 1."""
+    """x with one more column, which is always 1."""
     return jnp.concatenate([x, jnp.ones_like(x[:, :1])], axis=1)
 
 
@@ -112,9 +112,9 @@ def quality(weights: Any, test: Part) -> Any:
 
 
 def tuned(settings: Settings, key: Any, public: Part, plan: Any) -> Any:
-    """The plan with `rate` and the fraction, or the fixed norm, moved by the gradient of the loss after all steps, on public halves.
+    """The plan with `rate` and the fraction (or the fixed norm) tuned by the gradient of the loss after all steps, on public halves.
 
-    Half of the public data plays the private part: its noise is made as small, relative to its rows, as the private third's.
+    Half of the public data plays the part of the private data; its noise is made as small, relative to its rows, as the private third's.
     """
     what = "norm" if "norm" in plan else "fraction"
     inward, outward = (jnp.log, jnp.exp) if what == "norm" else (_logit, jax.nn.sigmoid)

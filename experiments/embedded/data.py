@@ -8,14 +8,14 @@ from experiments.refusals import Refused
 
 
 class Part(NamedTuple):
-    """Some images and what they show, 0, ..., 9; arrays may have one more axis in front, of splits."""
+    """Images and the digits 0, ..., 9 that they show; the arrays may have a leading axis, of splits."""
 
     x: Any
     digit: Any
 
 
 class Split(NamedTuple):
-    """Who knows what: `public` is looked at freely, `private` through private mechanisms alone, `test` at the end."""
+    """The three parts of the images: `public` is used freely, `private` through private mechanisms alone, `test` at the end."""
 
     public: Part
     private: Part
@@ -23,7 +23,7 @@ class Split(NamedTuple):
 
 
 def splits(count: int, seed: int) -> Split:
-    """Random thirds, stacked; pixels are scaled by the means and deviations of the public third.
+    """Random thirds, stacked; pixels are scaled by the means and standard deviations of the public third.
 
     Raises:
         Refused: scikit-learn is not installed.

@@ -1,4 +1,4 @@
-"""The pictures, from the table alone."""
+"""Draws the pictures from the table of results alone."""
 
 import itertools
 import pathlib

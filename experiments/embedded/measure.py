@@ -1,4 +1,4 @@
-"""The numbers of the pictures: means over random splits of the images, with intervals of the mean."""
+"""Measures the numbers of the pictures: means over random splits of the images, with intervals for the mean."""
 
 import functools
 import math
@@ -42,12 +42,12 @@ def _row(panel: str, series: str, x: float, values: Any, settings: Settings) -> 
 
 
 def _ways(chosen: Settings) -> list[str]:
-    """All ways, or those whose numbers in `stump.WAYS` are given; the first is what the others are compared with."""
+    """All ways, or those whose numbers in `stump.WAYS` are given; the others are compared with the first."""
     return [stump.WAYS[number] for number in chosen.get("ways", range(len(stump.WAYS)))]
 
 
 def _stumps(settings: Settings, held: data.Split, keys: Any, context: Context, progress: Progress) -> list[Row]:
-    """Errors, and by how much each way is below regression on the same split (panel "gain")."""
+    """Errors, and by how much the error of each way is below that of regression on the same split (panel "gain")."""
     chosen = settings["stump"]
     epsilons = jnp.asarray(chosen["epsilons"])
     begin = functools.cache(lambda: jax.jit(jax.vmap(functools.partial(stump.start, chosen)))(keys, held.public))
@@ -78,7 +78,7 @@ def _stumps(settings: Settings, held: data.Split, keys: Any, context: Context, p
 
 
 def _clipped(settings: Settings, held: data.Split, keys: Any, context: Context, progress: Progress) -> list[Row]:
-    """Errors of both ways over their parameter, untuned and tuned, and the private norms step by step."""
+    """Errors of both ways against their parameter, untuned and tuned, and the private norms step by step."""
     chosen = settings["clipping"]
     rows = []
     for name, parameter in ((FIXED, "norms"), (PRIVATE, "fractions")):
@@ -111,7 +111,7 @@ def _clipped(settings: Settings, held: data.Split, keys: Any, context: Context, 
 
 
 def _plan(chosen: Settings, name: str) -> dict[str, Any]:
-    """What does not vary: the noise, and the budget of a private norm."""
+    """The part of a plan that does not vary: the noise, and the budget of a private norm."""
     budget = clipping.budget(chosen, private_norm=name == PRIVATE)
     if name == FIXED:
         return {"noise": budget.noise}
@@ -119,7 +119,7 @@ def _plan(chosen: Settings, name: str) -> dict[str, Any]:
 
 
 def _runs(chosen: Settings, plan: dict[str, Any], tuned: bool = False) -> Any:
-    """(what is moved, keys, splits) -> (error of each split, mean norm of each step), over several runs of each split."""
+    """The function (moved parameters, keys, splits) -> (error of each split, mean norm of each step), over several runs of each split."""
 
     def one(moved: Any, key: Any, split: data.Split) -> Any:
         weights, norms = clipping.descend(chosen, key, split.private, {"rate": chosen["rate"], **plan, **moved})

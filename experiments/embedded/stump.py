@@ -25,13 +25,13 @@ CUTS = jnp.arange(1, 10)
 
 
 def feature(params: Any, x: Any) -> Any:
-    """In (0, 1): one hidden layer, as a plain pytree, and a sigmoid."""
+    """The feature of images, in (0, 1): one hidden layer and a sigmoid, with parameters in a plain pytree."""
     hidden = jnp.tanh(x @ params["hidden"] + params["shift"][None])
     return jax.nn.sigmoid(hidden @ params["weights"] + params["bias"])
 
 
 def initial(key: Any, pixels: int, hidden: int) -> Any:
-    """Parameters."""
+    """Random initial parameters of the feature."""
     first, last = jax.random.split(key)
     return {
         "hidden": jax.random.normal(first, (pixels, hidden)) / pixels**0.5,
@@ -47,11 +47,12 @@ def regression(params: Any, key: Any, public: Part) -> Any:
 
 
 def through_threshold(settings: Settings, way: str, epsilon: Any, params: Any, key: Any, public: Part) -> Any:
-    """The loss of thresholds learned by the mechanism on a random half of the public images, on the other half; several cuts.
+    """The loss on one half of the public images of thresholds that the mechanism learns on the other, a random half; several cuts.
 
-    The half that plays the private third has fewer rows: epsilon n is made the same. By the exact law there is no temperature: the expected
-    loss is a sum over the gaps between features, weighed by their probabilities, with one uniform place for all. Gaps shrink to nothing
-    before two features change places, so it is continuous in the features, and its derivative misses no jump.
+    The half that plays the private third has fewer rows, so epsilon is raised to keep epsilon n the same. The exact law has no temperature:
+    the expected loss is a sum over the gaps between features, weighted by their probabilities, with one uniform relative position for all
+    gaps. Gaps shrink to nothing before two features change places, so this sum is continuous in the features, and its derivative misses no
+    jump.
     """
     for_half, for_cuts, for_draws = jax.random.split(key, 3)
     rows, draws = public.digit.shape[0], settings["draws"]
@@ -80,7 +81,7 @@ def through_threshold(settings: Settings, way: str, epsilon: Any, params: Any, k
 
 
 def fit(loss: Any, params: Any, keys: Any, rate: float) -> Any:
-    """Adam along the keys: loss(params, key); a scan."""
+    """Parameters after Adam on loss(params, key), one step for each key, by a scan."""
     adam = optax.adam(rate)
 
     def step(state: Any, key: Any) -> Any:
@@ -92,7 +93,7 @@ def fit(loss: Any, params: Any, keys: Any, rate: float) -> Any:
 
 
 def start(settings: Settings, key: Any, public: Part) -> Any:
-    """The feature by regression: what is compared with, and where training end to end begins."""
+    """The feature by regression: the basis of comparison, and where end-to-end training begins."""
     for_params, for_steps = jax.random.split(key)
     params = initial(for_params, public.x.shape[-1], settings["hidden"])
     loss = functools.partial(regression, public=public)
@@ -100,7 +101,7 @@ def start(settings: Settings, key: Any, public: Part) -> Any:
 
 
 def trained(settings: Settings, way: str, key: Any, epsilon: Any, public: Part, params: Any) -> Any:
-    """The feature of this way, from that by regression: as many steps more, of its own loss."""
+    """The feature of this way: from the feature by regression, `steps` more steps on its own loss."""
     loss = functools.partial(regression, public=public)
     if way != REGRESSION:
         loss = functools.partial(through_threshold, settings, way, epsilon, public=public)

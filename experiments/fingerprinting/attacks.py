@@ -1,4 +1,4 @@
-"""The attack's numbers: three forms against epsilon, and padded databases at a fixed epsilon.
+"""Measures the attack's numbers: three forms against epsilon, and padded databases at a fixed epsilon.
 
 | form | class, code | learners |
 |---|---|---|
@@ -6,21 +6,23 @@
 | Theorem 47 | points, symmetric Tardos | PointLearner, histogram learner, GenericLearner |
 | Proposition 51 | parities, symmetric Tardos | ParityLearner, direct sum of exponential mechanisms |
 
-GenericLearner and the direct sums are agnostic, so they take their form: as epsilon grows they are traced, long before they are accurate.
+GenericLearner and the direct sums are agnostic, so they accept their form: as epsilon grows they are traced, long before they are accurate.
 
-PointLearner, the histogram learner and ParityLearner need a number of examples that does not grow with k. That is no contradiction: they
-promise something for consistent labels only, ParityLearner for those of uniform points. Consistent labels of points carry no code: users on
-one point have the same row, and on distinct points a column holds at most one 1, so the all-zero word is feasible for every two users,
-and names nobody. On the agnostic form all users share one point x, and no two their labels. While x is not heavy the answer is all-zero,
-which errs on every 1-marked column; once it is, PointLearner finds a gap of 0 and refuses. A labelled point that occurs once is
-released with probability at most delta at every epsilon, so the histogram learner stays at all-zero. ParityLearner takes the strings 0,
+PointLearner, the histogram learner and ParityLearner need a number of examples that does not grow with k. That is no
+contradiction: their promises hold for consistent labels only, and ParityLearner's for labels of uniform points only.
+Consistent labels of points carry no code: users on one point have the same row, and on distinct points a column holds at
+most one 1, so the all-zero word is feasible for every two users, and names nobody. On the agnostic form all users share one
+point x, but no two users have the same labels. While x is not heavy, the answer is all-zero, which errs on every 1-marked
+column; once x is heavy, PointLearner finds a gap of 0 and refuses. A labelled point that occurs once is released with
+probability at most delta at every epsilon, so the histogram learner stays at all-zero. ParityLearner takes the strings 0,
 ..., n-1 for one subsample, which is inconsistent for some of the k columns: it refuses. None of them is ever traced and none is ever
 accurate; what their curves show is where they stop answering.
 
-*Padded.* Junk rows (x_0, 0, ..., 0) bring n users to N rows (Remarks 44, 48; x_0 = 0 for parities: every parity labels it 0). The form asks
-for error n/(3N), n/(6N) for parities. All-zero errs on n/N at most, so at their own n the learners are accurate to the error that they
-promise, and never to that one: the users are lost among the junk. Copies of x_0 = 0 do not span, so ParityLearner refuses at every N. With
-junk rows on all strings in turn it answers from its own n on; that is no form of the attack any more, as all-zero is the best concept then.
+*Padded.* Junk rows (x_0, 0, ..., 0) bring n users to N rows (Remarks 44, 48; x_0 = 0 for parities, as every parity labels it 0). The form
+requires error n/(3N), or n/(6N) for parities. The all-zero answer errs on n/N at most, so at their own n the learners are accurate to the
+error that they promise, but never to the error that the form requires: the users are lost among the junk. Copies of x_0 = 0 do not span, so
+ParityLearner refuses at every N. With junk rows on all strings in turn, it answers from its own n on; but that is no longer a form of the
+attack, as all-zero is then the best concept.
 """
 
 import dataclasses
@@ -56,7 +58,7 @@ PADDED = {
     "points": (PUBLIC, "PointLearner", "histogram"),
     "parities": (PUBLIC, "ParityLearner", UNIFORM),
 }
-FLAT = (PUBLIC, "ParityLearner")  # the same for every number of rows: measured at the ends
+FLAT = (PUBLIC, "ParityLearner")  # their rates are the same for every number of rows: measured at the ends only
 COMPOSED = ("direct sum, basic", "direct sum, optimal", "GenericLearner")
 PURE = (PUBLIC, "direct sum, basic")
 EVENTS = ("traced", "falsely_accused", "inaccurate", "bottom")
@@ -66,7 +68,7 @@ NO_PRIVACY = 1e9  # an epsilon at which k exponential mechanisms take the best c
 
 
 class Cell(NamedTuple):
-    """One learner at one epsilon, the privacy that it keeps in all; NaN for no privacy."""
+    """One learner at one epsilon, its total privacy parameter; NaN for no privacy."""
 
     form: str
     learner: str
@@ -82,7 +84,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def code(form: str, users: int, xi: float) -> Any:
-    """The code that the form takes."""
+    """The code that the form uses."""
     return boneh_shaw(users, xi) if form == "thresholds" else tardos(users, xi, score="symmetric")
 
 
@@ -94,7 +96,7 @@ def form(name: str, users: int, rows: int | None = None, *, uniform: bool = Fals
         bits = users.bit_length() - 1
         places = [i % users if uniform or i < users else 0 for i in range(rows)]
         return dataclasses.replace(plain, x=wide.from_ints(places, bits), alpha=jnp.asarray(users / (6 * rows), float))
-    # Just below n/3N, or rounding may take one row from floor(n / 3 alpha).
+    # Just below n/3N: otherwise rounding may take one row from floor(n / 3 alpha).
     alpha = users / (3 * rows) * (1 - 1e-9) if rows > users else forms.THIRD
     return getattr(forms, "agnostic" if name == "points" else name)(users, bits=BITS, alpha=alpha)
 
@@ -171,7 +173,7 @@ def _attacks(settings: Settings, context: Context) -> list[Row]:
                 {"panel": "attack", "form": cell.form, "learner": cell.learner, "epsilon": str(cell.epsilon)},
                 lambda number=number, cell=cell: _audit(number, cell, at, context),  # type: ignore[misc]
             )
-            for x in span if cell.learner == PUBLIC else (cell.epsilon,):  # without privacy: a line across
+            for x in span if cell.learner == PUBLIC else (cell.epsilon,):  # without privacy: a horizontal line
                 for event in EVENTS:
                     rate = found[event]
                     rows.append(Row(f"{cell.form}: {event}", cell.learner, x, rate["value"], rate["low"], rate["high"]))
@@ -185,7 +187,7 @@ def _attacks(settings: Settings, context: Context) -> list[Row]:
 
 
 def _audit(number: int, cell: Cell, at: Settings, context: Context) -> dict[str, Any]:
-    """`audit` as JSON data, and how often the learner refuses."""
+    """The result of `audit` as JSON data, and how often the learner refuses."""
     users = at["users"][cell.form]
     chosen = code(cell.form, users, at["xi"])
     made = learner(cell.form, cell.learner, users=users, k=chosen.length, epsilon=cell.epsilon, delta=at["delta"])
@@ -208,7 +210,7 @@ def _audit(number: int, cell: Cell, at: Settings, context: Context) -> dict[str,
 
 
 def padded_trial(key: Array, params: tuple[Attack, Array]) -> dict[str, Array]:
-    """One attack: traced, refused, inaccurate to the error that the learner promises and to what the form asks for."""
+    """One attack: whether it traces a user, and whether the learner refuses, exceeds the error it promises or exceeds the form's error."""
     attack, promised = params
     report = run(key, attack)
     released = report.status == Status.OK
@@ -221,7 +223,7 @@ def padded_trial(key: Array, params: tuple[Attack, Array]) -> dict[str, Array]:
 
 
 def _padded(settings: Settings, context: Context) -> list[Row]:
-    """Rates against the number of rows at a fixed epsilon; each learner's own n; what privacy allows of tracing."""
+    """Rates against the number of rows at a fixed epsilon; each learner's own n; the most tracing that privacy allows."""
     at = {"level": settings["level"], **settings["padded"]}
     users, alpha, rows = at["users"], at["alpha"], []
     chosen = boneh_shaw(users, at["xi"])
@@ -245,7 +247,7 @@ def _padded(settings: Settings, context: Context) -> list[Row]:
                 chunk=at["trials"],
             )
             if name == UNIFORM:
-                del counts["too inaccurate"]  # this is no form, and asks for nothing
+                del counts["too inaccurate"]  # this is no form of the attack, so it requires no error
             for event, count in counts.items():
                 rate = estimates.clopper_pearson(count, at["trials"], level=at["level"])
                 rows.append(estimated(f"padded {name_of_form}: {event}", name, n, rate))

@@ -1,4 +1,4 @@
-"""The three pictures, from the table alone."""
+"""Draws the three pictures from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -38,7 +38,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def _innocent(parts: dict[str, list[Row]], level: float) -> str:
-    """How often somebody innocent is accused, at most: the worst of some curves in words, since they hardly leave 0."""
+    """How often an innocent user is accused, at most: the worst of the given curves, in words because they hardly leave 0."""
     every = [row for part in parts.values() for row in part]
     worst = f"{max(row.value for row in every):.2g}"
     return f"innocents accused: {worst}, at most {max(row.high for row in every):.2g} ({captions.percent(level)})"
@@ -67,7 +67,7 @@ def _draw_length(rows: list[Row], settings: Settings, path: pathlib.Path) -> Non
 
 
 def _draw_attack(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """(b) a column a form: traced, inaccurate and refused, and what the attack proves of epsilon."""
+    """(b) one column for each form: traced, inaccurate and refused, and the lower bound that the attack proves on epsilon."""
     at = settings["attack"]
     fig, axes = style.figure(3, 3, figsize=(9.8, 8.6), sharex=True, sharey="row")
     for column, form in zip(axes.T, LEARNERS, strict=True):
@@ -105,7 +105,7 @@ def _draw_attack(rows: list[Row], settings: Settings, path: pathlib.Path) -> Non
 
 
 def _draw_padded(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """(c) a column a class: traced, refused, and inaccurate in both senses, against the rows of the padded database."""
+    """(c) one column for each class: traced, refused, and inaccurate in both senses, against the rows of the padded database."""
     at = settings["padded"]
     fig, axes = style.figure(3, 2, figsize=(8.8, 8.0), sharex="col", sharey="row")
     (allowed,) = records.series(rows, "padded: allowed")["privacy"]
@@ -142,12 +142,12 @@ _NOTE: dict[str, Any] = {"fontsize": 7, "color": "grey"}
 
 
 def _some(parts: dict[str, list[Row]]) -> dict[str, list[Row]]:
-    """The learners to which it happens at all."""
+    """The learners for which the event occurs at all."""
     return {name: part for name, part in parts.items() if any(row.value > 0 for row in part)}
 
 
 def _rates(axes: Any, parts: dict[str, list[Row]], **kwargs: Any) -> None:
-    """One line a learner."""
+    """Draws one line for each learner."""
     for number, (name, part) in enumerate(parts.items()):
         look = {"color": COLOURS[name], "marker": "o", **style.nested(number, len(parts)), **kwargs}
         label = f"{name} composition" if name.startswith("direct sum") else name

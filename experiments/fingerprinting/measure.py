@@ -1,4 +1,4 @@
-"""The numbers of the pictures: codes here, the attack in `attacks`."""
+"""Measures the numbers of the pictures: those of codes here, those of the attack in `attacks`."""
 
 import functools
 from typing import Any
@@ -16,7 +16,7 @@ from experiments.runner import Context
 from experiments.settings import Settings
 
 CODES = ("Boneh-Shaw", "Tardos", "Tardos, symmetric")
-# (panel, what is counted, of the strategies which one is the worst)
+# (panel, the event counted, the estimate of the worst strategy)
 PANELS = (("traced", "traced", estimates.smallest), ("falsely accused", "unsound", estimates.largest))
 
 
@@ -45,7 +45,7 @@ def trial(key: Array, params: tuple[Any, Array, Array]) -> dict[str, Array]:
 
 
 def _lengths(settings: Settings, context: Context) -> list[Row]:
-    """Half of the users are pirates, every other one; the worst strategy for each number."""
+    """Rates of the worst strategy against the share of the proved length; every other user is a pirate."""
     users, rows = settings["users"], []
     coalition = jnp.arange(users) % 2 == 0
     cells = [(name, share) for name in CODES for share in settings["shares"]]

@@ -1,10 +1,11 @@
 """The history of private threshold learners in one picture: how many examples each idea asks for, and how many it needs.
 
-From d (the exponential mechanism), by noisy binary search (for the threshold, for a length: d^1/2 with delta) and polylog(d) (binary search
-for the power of a length), to RecConcave's 8^(log* d), the 2^(log* d) optimiser, and TreeLog's log* d. All are under replace-one; TreeLog,
-whose proof is for insertions and deletions, runs at a quarter of epsilon (a replaced example moves its multiset by up to 4 steps).
+The numbers range from d (the exponential mechanism), through noisy binary search (for the threshold, or for a length: d^1/2 with delta) and
+polylog(d) (binary search for the power of a length), to RecConcave's 8^(log* d), the 2^(log* d) optimiser and TreeLog's log* d. All are
+under replace-one; TreeLog, whose proof is for insertions and deletions, runs at a quarter of epsilon (a replaced example moves its multiset
+by up to 4 steps).
 
-The target is floor(2^d / 3): blocks of 2^j points, of which all searches for a length are made, would hit 2^(d-1) by themselves.
+The target is floor(2^d / 3), because all searches for a length use blocks of 2^j points, which would hit 2^(d-1) by themselves.
 """
 
 from dpjax.core.arguments import CALIBRATIONS

@@ -1,4 +1,4 @@
-"""The picture, from the table alone."""
+"""Draws the picture from the table of results alone."""
 
 import pathlib
 
@@ -23,7 +23,7 @@ LOOKS = {
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
-    """Writes history_least_n as PNG and SVG: two panels with the same axes, what was measured and what the analyses ask for."""
+    """Writes history_least_n as PNG and SVG: two panels with the same axes, for what was measured and what the analyses require."""
     measured, asked = (records.series(rows, panel) for panel in ("least n", "asked"))
     with style.house():
         fig, panels = style.figure(1, 2, figsize=(10.6, 4.6), sharey=True, sharex=True)

@@ -1,4 +1,4 @@
-"""The numbers of the picture."""
+"""Measures the numbers of the picture."""
 
 import dataclasses
 import functools
@@ -25,7 +25,7 @@ LENGTH, POWER = "search for a length", "search for a power"
 REC_CONCAVE, AMPLIFIED = "RecConcave, N=", "2^log* optimiser"
 COMPOSITION, SLICING = "TreeLog, composition", "TreeLog, slicing"
 ACCOUNTANT = {COMPOSITION: "optimal", SLICING: "slicing"}
-STEPS = 4  # of add/remove that a replaced example makes in TreeLog's multiset; see `dpjax.learners.interior`
+STEPS = 4  # of add/remove by which a replaced example changes TreeLog's multiset; see `dpjax.learners.interior`
 FIRST_GUESS = {EXPONENTIAL: 60, BINARY: 800, LENGTH: 1000, POWER: 1000, AMPLIFIED: 3500, COMPOSITION: 9000}
 
 
@@ -35,7 +35,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def learner(name: str, bits: int, settings: Settings) -> Any:
-    """The learner of that name at the experiment's privacy; those with an alpha of their own get twice the experiment's, and halve it."""
+    """The learner of that name at the experiment's privacy; those with their own alpha get twice the experiment's, and halve it."""
     budget: dict[str, Any] = {"bits": bits, "epsilon": settings["epsilon"], "delta": settings["delta"]}
     alpha, calibration = 2 * settings["alpha"], settings["calibration"]
     if name == EXPONENTIAL:
@@ -73,7 +73,7 @@ def _around_boundary(bits: int, n: int, capacity: int, settings: Settings) -> An
 
 
 def _affordable(n: int, settings: Settings) -> int:
-    """The largest m whose loss is no more than alpha but with probability beta/2: 2 P[Bin(n, alpha) < m] <= beta/2."""
+    """The largest m whose loss exceeds alpha with probability at most beta/2: 2 P[Bin(n, alpha) < m] <= beta/2."""
     return max(1, int(stats.binom.ppf(settings["beta"] / 4, n, settings["alpha"])))
 
 
@@ -123,7 +123,7 @@ def asked(name: str, bits: int, settings: Settings) -> float:
 
 
 def _planned(settings: Settings) -> list[Row]:
-    """TreeLog's by both accountants: so many examples around the boundary are promised to be enough, over alpha."""
+    """TreeLog's numbers by both accountants: the examples around the boundary that are promised to suffice, divided by alpha."""
     rows = []
     for name in ACCOUNTANT if COMPOSITION in settings["bits"] else ():
         for bits in settings["planned"]:

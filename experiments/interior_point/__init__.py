@@ -1,7 +1,7 @@
 """How many points does a private interior point take, on domains from 2^8 to 2^(2^20) points?
 
-Two pictures: (a) the least n with failure <= beta on the worst of several kinds of hard data, against d: the exponential
-mechanism, the tree score, RecConcave, TreeLog under each accountant, and what is proved; (b) failure against n at one d, by kind of data.
+Two pictures: (a) the least n with failure <= beta on the worst of several kinds of hard data, against d, for the exponential mechanism, the
+tree score, RecConcave and TreeLog under each accountant, beside what is proved; (b) failure against n at one d, by kind of data.
 """
 
 from experiments.interior_point.draw import draw
@@ -17,7 +17,7 @@ from experiments.interior_point.measure import (
 from experiments.runner import Experiment
 
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "beta": 0.1, "level": 0.95}
-BEYOND = [2**14, 2**17, 2**20]  # points of so many bits are never written down
+BEYOND = [2**14, 2**17, 2**20]  # bits; points of this length are never written down
 SIZES = {
     EXPONENTIAL: [300, 350, 375, 400, 425, 450],
     REC_CONCAVE: [300, 400, 500, 600, 700, 800],

@@ -1,4 +1,4 @@
-"""The two pictures, from the table alone."""
+"""Draws the two pictures from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -72,7 +72,7 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
 
 
 def _mark_crossings(axes: Any, measured: dict[str, list[Row]]) -> None:
-    """The d from which the exponential mechanism is beaten, by whom."""
+    """Marks and lists the d from which each other solver beats the exponential mechanism."""
     found = {}
     for name in (COMPOSITION, REC_CONCAVE, SLICING, AMPLIFIED):
         point = crossing(measured.get(EXPONENTIAL, []), measured.get(name, []))
@@ -89,7 +89,7 @@ def _mark_crossings(axes: Any, measured: dict[str, list[Row]]) -> None:
 
 
 def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """(b) failure against n, a panel a solver."""
+    """(b) failure against n, one panel for each solver."""
     names = [name for name in COLOUR if records.series(rows, f"failure: {name}")]
     fig, all_axes = style.figure(1, len(names), figsize=(3.0 * len(names) + 1.2, 3.6), sharey=True, squeeze=False)
     for name, axes in zip(names, all_axes[0], strict=True):
@@ -112,7 +112,7 @@ def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
 
 
 def _draw_kind(axes: Any, part: list[Row], *, color: str, markersize: float, **look: Any) -> None:
-    """A line with the upper half of its band (the lower one would reach 0), and a wedge where it falls below FLOOR."""
+    """Draws a line with the upper half of its band (the lower half would reach 0), and a wedge where the line falls below FLOOR."""
     seen = [row for row in part if row.value >= FLOOR]
     x, value, _, high = records.columns(seen)
     style.interval(axes, x, value, value, high, color=color, marker="o", markersize=markersize, **look)

@@ -25,7 +25,7 @@ from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
 
-MAXIMUM = 30_000  # points; beyond that a cell is left out
+MAXIMUM = 30_000  # points; a cell that needs more is left out
 ALPHA = 0.9  # RecConcave and the quasi-concave optimiser search for depth >= (1 - alpha) n/2; any depth >= 1 would do
 
 EXPONENTIAL = "exponential mechanism"
@@ -38,7 +38,7 @@ PRINTED = "TreeLog, slicing as printed"
 PURE = (EXPONENTIAL, TREE)
 NEEDED = "needed by any pure solver"
 WIDEST = 4096  # bits of a point that is written down
-LONGEST = 2**20  # bits of one that is not
+LONGEST = 2**20  # bits of a point that is not
 ACCOUNTANT = {COMPOSITION: "optimal", SLICING: "slicing", PRINTED: "slicing_printed"}
 
 
@@ -55,7 +55,7 @@ class Cell:
 
 
 def solver(name: str, bits: int, n: int, settings: Settings) -> Any:
-    """The solver of that name at the experiment's privacy; RecConcave is promised the depth that n points have."""
+    """The solver of that name at the experiment's privacy; RecConcave is promised the depth n/2 that n points have."""
     epsilon, delta = settings["epsilon"], settings["delta"]
     if name == EXPONENTIAL:
         return interior_point.exponential(bits=bits, epsilon=epsilon)
@@ -89,7 +89,7 @@ def failure(key: Array, cell: Cell) -> Float[Array, ""]:
 
 
 def _by_depth(cell: Cell, points: Points) -> Float[Array, ""]:
-    """The quasi-concave optimiser on the depth, promised n/2, that of the median; an interior point has a depth of 1 or more."""
+    """The quasi-concave optimiser on the depth, promised the median's depth n/2; an interior point has a depth of 1 or more."""
     quality = depth.pieces(points.x, points.n_valid, cell.bits, cell.solver.limbs)
     promise = points.n_valid.astype(float) / 2
     problem = quasi_concave.problem(quality, promise=promise, alpha=1 - 0.5 / promise)
@@ -113,7 +113,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def _least_n(settings: Settings, context: Context) -> list[Row]:
-    """The measured curves: least n whose worst kind of comb fails with probability <= beta."""
+    """The measured curves: the least n at which the failure probability on the worst kind of comb is <= beta."""
     return least_n.curves(
         settings["bits"], lambda name, bits, number, _: _search(name, bits, 16 * number, settings, context)
     )
@@ -147,7 +147,7 @@ def _first_guess(name: str, bits: int, settings: Settings) -> int:
 def _failure(
     name: str, bits: int, n: int, family: int, cell: int, rows: int, settings: Settings, context: Context
 ) -> Callable[..., estimates.Estimate]:
-    """Mean failure on one kind of comb, by the level of its interval: by exact laws, or by trials where points are never written down."""
+    """Mean failure on one kind of comb, given its interval's level: by exact laws, or by trials where points are never written down."""
     place: dict[str, Any] = {
         "bits": np.int32(bits),
         "n": np.int32(n),
@@ -167,7 +167,7 @@ def _failure(
 
 
 def _planned(settings: Settings) -> list[Row]:
-    """What is proved to suffice for every dataset, and to be needed."""
+    """The numbers of points proved to suffice for every dataset, and proved to be needed."""
     rows = []
     for bits in settings["planned"]:
         if bits <= WIDEST:
@@ -185,7 +185,7 @@ def _planned(settings: Settings) -> list[Row]:
 
 
 def _by_family(settings: Settings, context: Context) -> list[Row]:
-    """Failure against n at one d for each kind of comb: which data are hard for whom."""
+    """Failure against n at one d for each kind of comb: which data are hard for which solver."""
     rows = []
     bits = settings["by family"]["bits"]
     for number, (name, sizes) in enumerate(settings["by family"]["sizes"].items()):

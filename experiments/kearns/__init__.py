@@ -1,10 +1,10 @@
 """Rectangles by Kearns's learner on sanitized axes (BNS §3.5) beside rectangles by slices (CLNSS §1.3.4), under one relation.
 
-What the two utility proofs ask for, and the least n that trials find, against the dimension D and against d, both under add/remove at
-the same total budget, and both with the exponential mechanism for interior points. Half of Kearns's epsilon is the sanitizers', which
-are distribution functions released through recursive quantiles, as deep as is best for what is proved; the other half is the noise in
-the counts. What is measured has the slices and the threshold of the proof, and quantiles that are only as deep as two cells a side
-need; its examples are log-uniform around the faces of a target that holds half of them.
+Shows what the two utility proofs require, and the least n that trials find, against the dimension D and against d. Both learners run under
+add/remove at the same total budget, and both use the exponential mechanism for interior points. Half of Kearns's epsilon goes to the
+sanitizers, which release distribution functions through recursive quantiles, at the depth that is best for what is proved; the other half
+goes to the noise in the counts. What is measured has the slices and the threshold of the proof, but its quantiles are only as deep as the
+two cells with the target's ends need on each axis; its examples are log-uniform around the faces of a target that holds half of them.
 """
 
 from experiments.kearns.draw import draw

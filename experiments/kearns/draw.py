@@ -1,4 +1,4 @@
-"""The picture, from the table alone."""
+"""Draws the picture from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -49,7 +49,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def least(found: Curves) -> Curves:
-    """Of the series of each learner, which differ in depth, the one with the least n at each x."""
+    """For each learner and each x, the row with the least n among the learner's series, which differ in depth."""
     best: Curves = {}
     for name in COLOUR:
         part = [row for series, several in found.items() if series.startswith(name) for row in several]
@@ -61,7 +61,7 @@ def least(found: Curves) -> Curves:
 
 
 def _mark(axes: Any, found: Curves) -> str:
-    """A circle where the two cross, and in words where that is."""
+    """Draws a circle where the two curves cross, and says in words where that is."""
     if set(found) < set(COLOUR):
         return "nothing to compare"
     one, other = (found[name] for name in COLOUR)

@@ -1,4 +1,4 @@
-"""The numbers of the picture."""
+"""Measures the numbers of the picture."""
 
 import math
 from typing import Any
@@ -14,13 +14,13 @@ from experiments.runner import Context
 from experiments.settings import Settings
 
 KEARNS, SLICES = "Kearns, sanitized axes", "slices"
-DEEPER = 4  # levels of quantiles beyond the fewest that are tried
+DEEPER = 4  # how many depths of the quantiles are tried, from the least one on
 MAXIMUM = 2**22  # examples
 TIES = 24  # bits that tell equal coordinates apart
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "axes" and "bits", what is proved, and "axes, measured" and "bits, measured"."""
+    """All rows: panels "axes" and "bits" for what is proved, "axes, measured" and "bits, measured" for what is measured."""
     rows = []
     for panel in ("axes", "bits"):
         for x in settings[f"over {panel}"]:
@@ -33,7 +33,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def slices(settings: Settings) -> int:
-    """What `rectangles.rectangles` asks for, with the accountant that asks for least."""
+    """The number of examples that `rectangles.rectangles` requires, with the accountant that requires the fewest."""
     return _by_slices(settings).sample_size(alpha=settings["alpha"], beta=settings["beta"])
 
 
@@ -42,7 +42,7 @@ def _by_slices(settings: Settings) -> rectangles.Rectangles:
 
 
 def sanitized_axes(settings: Settings) -> int:
-    """What `rectangles.kearns` asks for at the best depth of the quantiles."""
+    """The number of examples that `rectangles.kearns` requires at the best depth of the quantiles."""
     fewest = math.floor(math.log2(8 * settings["axes"] / settings["alpha"])) + 1
     learners = [_at_depth(depth, settings) for depth in range(fewest, fewest + DEEPER)]
     return min(learner.sample_size(alpha=settings["alpha"], beta=settings["beta"]) for learner in learners)
@@ -50,7 +50,7 @@ def sanitized_axes(settings: Settings) -> int:
 
 def _at_depth(depth: int, settings: Settings) -> rectangles.Kearns:
     axes, bits, epsilon, beta = (settings[name] for name in ("axes", "bits", "epsilon", "beta"))
-    # Each level of each axis's quantiles costs a solver twice: slices of neighbours differ by a replacement.
+    # Each level of each axis's quantiles costs the solver's epsilon twice, because slices of neighbours differ by a replacement.
     solver = interior_point.exponential(bits=bits + TIES, epsilon=epsilon / (4 * axes * depth))
     runs, failure = 2**depth - 1, beta / (4 * axes)
     found = quantiles.recursive(
@@ -66,12 +66,12 @@ def _at_depth(depth: int, settings: Settings) -> rectangles.Kearns:
 
 
 def useful_depth(settings: Settings) -> int:
-    """The least depth at which the two cells with the ends hold, on all axes together and of even cells, at most alpha."""
+    """The least depth at which the two cells with the target's ends have, summed over all axes, mass at most alpha if cells are even."""
     return math.ceil(math.log2(2 * settings["axes"] / settings["alpha"]))
 
 
 def _measured(settings: Settings, context: Context) -> list[Row]:
-    """n* of both at the points of the settings: the guarantees, m and tau are those of the proofs, only the depth is less."""
+    """n* of both learners at the settings' points; the guarantees, m and tau are those of the proofs, and only the depth is smaller."""
     rows, cell = [], 0
     for panel in ("axes", "bits"):
         for x in settings[f"measured over {panel}"]:
@@ -95,7 +95,7 @@ def _measured(settings: Settings, context: Context) -> list[Row]:
 def _least_n(
     name: str, panel: str, learner: Any, trial: Any, start: int, cell: int, settings: Settings, context: Context
 ) -> list[Row]:
-    """One row, or none where no n was found."""
+    """One row, or none if no n was found."""
     axes, bits = settings["axes"], settings["bits"]
     low, high = concept.centred(axes=axes, bits=bits)
     law = concept.log_uniform(bits=bits, low=low, high=high)

@@ -1,8 +1,8 @@
 """What does it cost to protect labels alone (BNS §6), for one concept on ever larger domains, and for many concepts (MULTI §5)?
 
-Two pictures: (a) n* of the label-private learner against d, flat, beside the exponential mechanism that protects whole examples, which
-rises, for thresholds and for points; (b) k concepts: n* of k label-private learners against k, which rises as k (pure) or sqrt(k)
-(approximate), beside the lower bounds; and the fingerprinting attack, whose databases differ in labels alone, on them.
+Two pictures: (a) n* against d for thresholds and for points: flat for the label-private learner, rising for the exponential mechanism,
+which protects whole examples; (b) for k concepts, n* of k label-private learners against k, which rises as k (pure) or sqrt(k)
+(approximate), beside the lower bounds; and the fingerprinting attack on these learners, whose databases differ in labels alone.
 """
 
 from experiments.labels.draw import draw

@@ -1,4 +1,4 @@
-"""The two pictures, from the table alone."""
+"""Draws the two pictures from the table of results alone."""
 
 import math
 import pathlib
@@ -23,7 +23,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """(a) n* against d, a panel a class."""
+    """(a) n* against d, one panel for each class."""
     fig, both = style.figure(1, 2, figsize=(10.6, 3.9), sharey=True)
     theorems = records.series(rows, "theorem")
     for panel, axes in zip(("thresholds", "points"), both, strict=True):
@@ -75,7 +75,7 @@ def _draw_many(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
 
 
 def _draw_attack(axes: Any, rows: list[Row]) -> None:
-    """Solid: traced. Dashed: not accurate."""
+    """Draws solid lines for traced, dashed lines for not accurate."""
     for event, line, text in (("traced", "-", "some user traced"), ("inaccurate", "--", "not accurate")):
         parts = records.series(rows, f"attack: {event}")
         for number, (name, part) in enumerate(parts.items()):

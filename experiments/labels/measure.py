@@ -1,4 +1,4 @@
-"""The numbers of both pictures."""
+"""Measures the numbers of both pictures."""
 
 import itertools
 import math
@@ -25,7 +25,7 @@ from experiments.settings import Settings
 PRIVATE, WHOLE = "private labels", "private examples (exponential mechanism)"
 ACCOUNTANTS = {"pure": "basic", "approximate": "optimal"}
 EVENTS = ("traced", "inaccurate")
-BITS = 64  # of the domain in the second picture; one concept is free of it
+BITS = 64  # of the domain in the second picture, on which n* does not depend
 NO_PRIVACY = 1e9
 
 
@@ -41,7 +41,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 def _by_domain(settings: Settings, context: Context) -> Iterator[Row]:
     """n* by exact laws, averaged over draws of data."""
     epsilon = settings["epsilon"]
-    masses = [0.25, *[0.75 / 7] * 7]  # the target's first; all other points are no better than all-zero
+    masses = [0.25, *[0.75 / 7] * 7]  # the target's comes first; all other points are no better than all-zero
     classes: dict[str, Any] = {
         "thresholds": (
             label_private.thresholds,
@@ -82,7 +82,7 @@ def _by_domain(settings: Settings, context: Context) -> Iterator[Row]:
 
 
 def _theorems(settings: Settings) -> Iterator[Row]:
-    """What suffices on every domain."""
+    """The numbers of examples that suffice on every domain."""
     alpha, beta, epsilon = (settings[name] for name in ("alpha", "beta", "epsilon"))
     found = {
         "printed (BNS Theorem 6.2)": bounds.label_private(1, alpha, beta, epsilon, calibration="printed"),
@@ -97,24 +97,24 @@ def _theorems(settings: Settings) -> Iterator[Row]:
 
 
 def each_epsilon(name: str, k: int, settings: Settings, epsilon: float) -> float:
-    """What one of k label-private learners may spend."""
+    """The epsilon that each of k label-private learners may spend."""
     delta = 0.0 if ACCOUNTANTS[name] == "basic" else settings["delta"]
     total = Guarantee(epsilon, delta, REPLACE_LABEL)
     return calibrate(total, k, accountant=ACCOUNTANTS[name], delta_share=0.0).epsilon
 
 
 def unanimous(each: float, k: int, beta: float) -> int:
-    """The least n with which k label-private learners of this epsilon are right on k columns of labels that agree, all at one point.
+    """The least n at which k label-private learners of epsilon `each` are right on k columns of agreeing labels, all at one point.
 
-    A column has two dichotomies, right on n examples and on none: it fails with probability 1/(1 + exp(each n/2)), so all are right but
-    for beta at n = (2/each) ln(1/p - 1), 1 - p = (1 - beta)^(1/k).
+    A column has two dichotomies, one right on all n examples and one on none, so it fails with probability p = 1/(1 + exp(each n/2)). All k
+    are right with probability 1 - beta at n = (2/each) ln(1/p - 1), where 1 - p = (1 - beta)^(1/k).
     """
     p = -math.expm1(math.log1p(-beta) / k)
     return math.ceil(2.0 / each * (math.log1p(-p) - math.log(p)))
 
 
 def _by_concepts(settings: Settings) -> Iterator[Row]:
-    """n* by the exact law, and what every learner needs that protects labels; both bounds are by databases of one point."""
+    """n* by the exact law, and what every learner that protects labels needs; both lower bounds use databases of one point."""
     epsilon, beta, xi = (settings[name] for name in ("epsilon", "beta", "xi"))
     for name in ACCOUNTANTS:
         for k in settings["concepts"]:
@@ -127,7 +127,7 @@ def _by_concepts(settings: Settings) -> Iterator[Row]:
 
 
 def attacked(name: str, epsilon: float, settings: Settings) -> Attack:
-    """The attack on k label-private learners, k the length of the code: all users at one point, so that labels alone can betray them."""
+    """The attack on k label-private learners, k the code's length; all users are at one point, so that labels alone can betray them."""
     given = settings["attack"]
     code = tardos(given["users"], given["xi"], score="symmetric")
     each = each_epsilon(name, code.length, settings, epsilon) if name in ACCOUNTANTS else NO_PRIVACY

@@ -1,9 +1,9 @@
 """Can noise, and the event of an audit, be learned?
 
 Three pictures: (a) noise for an integer learned under (epsilon, delta), beside the optimum by linear programming, and how much more than
-the optimum it and discrete Laplace noise cost, against epsilon; (b) the lower bound on epsilon that an audit of vectors proves, against
-the number of runs, with a learned event and with events of single coordinates, for broken mechanisms and for sound ones; (c) selection
-with learned noise, its cost over that of the best selection there is, and the failure of RecConcave with its inner choice so made.
+the optimum it and discrete Laplace noise cost, against epsilon; (b) the lower bound on epsilon that an audit of vectors proves, against the
+number of runs, with a learned event and with events of single coordinates, for broken mechanisms and for sound ones; (c) selection with
+learned noise: its cost relative to the best possible selection, and the failure of RecConcave whose inner choice is made in this way.
 """
 
 from experiments.learned.draw import draw

@@ -1,4 +1,4 @@
-"""The three pictures, from the table alone."""
+"""Draws the three pictures from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -12,7 +12,7 @@ from experiments.settings import Settings
 
 COLOUR = {LEARNED: style.COLOURS[2], OPTIMUM: "#999999", LAPLACE: style.COLOURS[1]}
 LOSS = {"absolute": "|x|", "square": "$x^2$", "zero_one": "[x ≠ 0]"}
-LEAST = 1e-4  # probabilities below are not drawn
+LEAST = 1e-4  # smaller probabilities are not drawn
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
@@ -54,7 +54,7 @@ def _draw_noise(rows: list[Row], settings: Settings, path: pathlib.Path) -> None
 
 
 def _draw_law(axes: Any, name: str, part: list[Row]) -> None:
-    """Both halves of an even law, where it can be seen."""
+    """Draws both halves of an even law, where its probabilities exceed LEAST."""
     half = [(row.x, row.value) for row in part if row.value > LEAST]
     x, p = zip(*[(-x, p) for x, p in reversed(half) if x > 0], *half, strict=True)
     if name == OPTIMUM:
@@ -64,7 +64,7 @@ def _draw_law(axes: Any, name: str, part: list[Row]) -> None:
 
 
 def _draw_audits(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """(b) a panel a kind of audit; broken mechanisms solid, sound ones dashed."""
+    """(b) one panel for each kind of audit; broken mechanisms are solid, sound ones dashed."""
     fig, both = style.figure(1, 2, figsize=(10.6, 3.7), sharey=True)
     for axes, name in zip(both, AUDITS, strict=True):
         number = 1
@@ -88,7 +88,7 @@ def _draw_audits(rows: list[Row], settings: Settings, path: pathlib.Path) -> Non
 
 
 def _draw_selections(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """(c) the cost of selections over the least on the left, RecConcave on the right."""
+    """(c) the cost of selections relative to the least possible on the left, RecConcave on the right."""
     given = settings["rec_concave"]
     fig, (costs, failures) = style.figure(1, 2, figsize=(10.6, 3.7))
     looks = {EXPONENTIAL: (style.COLOURS[1], "o"), FLIP: (style.COLOURS[3], "s"), LEARNED: (style.COLOURS[2], "^")}

@@ -1,4 +1,4 @@
-"""The numbers of the pictures."""
+"""Measures the numbers of the pictures."""
 
 import functools
 import itertools
@@ -27,12 +27,12 @@ from experiments.settings import Settings
 
 LEARNED, OPTIMUM, LAPLACE = "learned", "optimum (linear programme)", "discrete Laplace"
 AUDITS = ("learned event", "events of single coordinates")
-FARTHEST = 200  # reach of what is learned
+FARTHEST = 200  # the largest cut-off of learned noise
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "law, DELTA" (by x), "ratio, DELTA" and "delta, DELTA" (by epsilon), one panel an audit (by runs), "selection" (by
-    epsilon), "noise of the choice" (by z), "RecConcave" (by n)."""
+    """All rows: panels "law, DELTA" (by x), "ratio, DELTA" and "delta, DELTA" (by epsilon), one panel for each audit (by runs), "selection"
+    (by epsilon), "noise of the choice" (by z), "RecConcave" (by n)."""
     given = settings["laws"]
     rows = []
     for delta in given["deltas"]:
@@ -57,13 +57,13 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def reach_of(epsilons: list[float], delta: float, sensitivity: int) -> int:
-    """One for all these epsilons, so that one program learns for all."""
+    """One reach for all these epsilons, so that one compiled program learns for all."""
     width = learned_noise.cut_off(min(epsilons), delta, sensitivity, FARTHEST)
     return 4 * sensitivity if delta == 0 else (FARTHEST if width is None else width) + 2 * sensitivity
 
 
 def _noise(epsilon: float, delta: float, epsilons: list[float], settings: Settings, context: Context) -> dict:
-    """Laws of |x| = 0, 1, ... by name, their losses, and the delta certified of the learned one."""
+    """Laws of |x| = 0, 1, ... by name, their losses, and the delta certified for the learned one."""
     sensitivity, loss = settings["sensitivity"], settings["loss"]
     reach = reach_of(epsilons, delta, sensitivity)
 
@@ -86,7 +86,7 @@ def _laplace(epsilon: float, delta: float, sensitivity: int, reach: int) -> lear
     weights = -epsilon / sensitivity * x
     if width is not None:
         weights = np.where(x <= width, weights, learned_noise.IMPOSSIBLE)
-    # A billionth more of both: ratios of exactly e^epsilon round to either side.
+    # Both get a billionth more, because ratios of exactly e^epsilon may round to either side.
     more = 1 + 1e-9
     return learned_noise.mechanism(
         weights, epsilon=epsilon * more, delta=delta * more, rate=epsilon, sensitivity=sensitivity
@@ -97,7 +97,7 @@ def _laplace(epsilon: float, delta: float, sensitivity: int, reach: int) -> lear
 
 
 def _audits(settings: Settings, context: Context) -> Iterator[Row]:
-    """Lower bounds on epsilon; a panel is (kind of audit, broken or sound)."""
+    """Lower bounds on epsilon; there is one panel for each kind of audit, broken or sound."""
     given, key = settings["audit"], jax.random.fold_in(context.root, 0)
     kinds = {"broken": broken_vectors(given["dimension"]), "sound": sound_vectors(given["dimension"])}
     cells = [(kind, specimen) for kind, specimens in kinds.items() for specimen in specimens]
@@ -114,7 +114,7 @@ def _audits(settings: Settings, context: Context) -> Iterator[Row]:
 
 
 def _bounds(key: jax.Array, specimen: VectorSpecimen, settings: Settings) -> list[list[float]]:
-    """(by a learned event, by events of single coordinates, which share the level) for every number of runs: the first ones of all."""
+    """[bounds by a learned event, bounds by events of single coordinates, which share the level], one for each number of first runs."""
     given, level, delta = settings["audit"], settings["level"], specimen.claimed.delta
     key_runs, key_training = jax.random.split(key)
     sides = runs(key_runs, specimen.sample, specimen.pair, trials=max(given["runs"]))
@@ -143,13 +143,13 @@ EXPONENTIAL, FLIP = "exponential mechanism", "permute-and-flip"
 
 
 def _flip(epsilon: float, reach: int) -> learned_selection.NoisyMax:
-    """Permute-and-flip, less a millionth of epsilon for roundings."""
+    """Permute-and-flip, with epsilon reduced by a millionth to allow for rounding."""
     fall = np.arange(1, reach + 1) * epsilon / 2 * (1 - 1e-6)
     return learned_selection.mechanism(fall, epsilon=epsilon)
 
 
 def _selections(settings: Settings, context: Context) -> Iterator[Row]:
-    """Mean regret over all multisets of three scores, over the least there is."""
+    """Mean regret over all multisets of three scores, divided by the least possible."""
     given = settings["selection"]
     scores = np.array(list(itertools.combinations_with_replacement(range(given["highest"] + 1), 3)), np.int32)
     regrets = (scores.max(axis=1, keepdims=True) - scores) / given["highest"]
@@ -170,7 +170,7 @@ def _selections(settings: Settings, context: Context) -> Iterator[Row]:
 
 
 def _mean(chooser: Any, scores: Any, costs: Any, where: Any = None) -> float:
-    """The mean cost of a choice, in float64."""
+    """The mean cost of the chooser's choice, in float64."""
     exists = np.ones(scores.shape, bool) if where is None else where
     with jax.enable_x64(True):
         laws = jax.vmap(lambda row, mask: chooser.log_law(candidates(row, where=mask)))(
@@ -180,7 +180,7 @@ def _mean(chooser: Any, scores: Any, costs: Any, where: Any = None) -> float:
 
 
 def _rec_concave(settings: Settings, context: Context) -> Iterator[Row]:
-    """Failure of RecConcave with two levels and equal shares, by who makes its inner choice; learned on some data, measured on others."""
+    """Failure of RecConcave with two levels and equal shares, by what makes its inner choice; trained on some data, measured on others."""
     given = settings["rec_concave"]
     numbers = {name: given[name] for name in ("bits", "epsilon", "delta")}
     equal = Split.equal(given["epsilon"], given["delta"], 2)

@@ -1,7 +1,8 @@
-"""Which algorithm is proved to need the fewest records, where? And how much more is proved than the worst data known ask for?
+"""Which algorithm is proved to need the fewest records, and where? How much more is proved than the worst known data require?
 
-Regions of winners by `dpjax.choose`, with the points at which one algorithm hands over to another; and spot checks: for some algorithms
-the least n at which the exact law on adversarial data keeps beta, beside the n that `choose` states. Such an n is a lower estimate of n*.
+The pictures show regions of winners by `dpjax.choose`, with the points at which one algorithm hands over to another, and spot checks: for
+some algorithms, the least n at which the exact law on adversarial data keeps beta, beside the n that `choose` states. Such a least n is a
+lower estimate of n*.
 """
 
 from experiments.map.draw import draw

@@ -1,4 +1,4 @@
-"""The pictures, from the table alone."""
+"""Draws the pictures from the table of results alone."""
 
 import pathlib
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ NAMES = {
     "tree_log": "TreeLog (combs)",
     "tree_score": "tree score (all data)",
 }
-# By the names that `dpjax.choose` gives, so that an algorithm has one colour in all panels.
+# Keyed by the names that `dpjax.choose` gives, so that an algorithm has one colour in all panels.
 COLOUR = {
     "exponential": 1,
     "tree_score": 2,
@@ -59,7 +59,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def _nearest(places: Sequence[float], value: float) -> int:
-    """The index of a place of the grid: written on another machine, it may differ in its last digit."""
+    """The index of the grid's place nearest to a value; a value written on another machine may differ in its last digit."""
     return min(range(len(places)), key=lambda i: abs(places[i] - value))
 
 

@@ -1,4 +1,4 @@
-"""The numbers: winners on grids, where they change, and least n on adversarial data."""
+"""Measures the numbers of the pictures: winners on grids, where they change, and least n on adversarial data."""
 
 import functools
 import itertools
@@ -22,8 +22,8 @@ from experiments.runner import Context
 from experiments.settings import Settings
 
 NOTHING = "none below error 1/2"
-WHOLE = ("d", "n", "k", "D", "q")  # axes of whole numbers
-PRECISION = 2.0**-7  # relative, of a crossing on an axis of real numbers
+WHOLE = ("d", "n", "k", "D", "q")  # axes of integers
+PRECISION = 2.0**-7  # relative precision of a crossing on an axis of real numbers
 
 # Panel: (x axis, its ends, y axis, its ends, the question at (x, y) with the settings s).
 Plane = tuple[str, tuple[float, float], str, tuple[float, float], Callable[[Any, Any, Settings], dpjax.choice.Choice]]
@@ -82,7 +82,7 @@ def _budget(settings: Settings) -> dict[str, float]:
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Panels of `PLANES` (series the winner, x and value the place), the same with ", crossing" (series "left | right"), and the checks."""
+    """Panels of `PLANES` (the series is the winner, x and value its place), these with ", crossing" (series "left | right"), and checks."""
     rows: list[Row] = []
     for panel in PLANES:
         found = context.store.get_or_compute({"plane": panel}, functools.partial(_plane, panel, settings))
@@ -115,13 +115,13 @@ def _plane(panel: str, settings: Settings) -> dict[str, Any]:
 
 
 def grid(axis: str, ends: tuple[float, float], count: int) -> list[Any]:
-    """Places in equal ratios; whole numbers once each."""
+    """Places in equal ratios; on an axis of integers they are rounded, and each occurs once."""
     places = np.geomspace(*ends, count)
     return sorted({round(place) for place in places}) if axis in WHOLE else places.tolist()
 
 
 def winner(panel: str, x: Any, y: Any, settings: Settings) -> str:
-    """The factory of the chosen algorithm, and for slices the accountant, but not what composes a direct sum or which solver is inside."""
+    """The factory of the chosen algorithm, and the accountant of slices, but not a direct sum's accountant or the solver inside."""
     try:
         choice = PLANES[panel][4](x, y, settings)
     except ValueError:
@@ -135,7 +135,7 @@ def winner(panel: str, x: Any, y: Any, settings: Settings) -> str:
 
 
 def _border(panel: str, axis: str, left: Any, right: Any, y: Any, first: str, settings: Settings) -> float:
-    """Where the first winner ends, by halving; between whole numbers the half."""
+    """Where the first winner's region ends, by bisection; on an axis of integers, the midpoint of two neighbours."""
     while (right - left > 1) if axis in WHOLE else (right > left * (1 + PRECISION)):
         middle = (left + right) // 2 if axis in WHOLE else math.sqrt(left * right)
         if winner(panel, middle, y, settings) == first:
@@ -149,7 +149,7 @@ def _border(panel: str, axis: str, left: Any, right: Any, y: Any, first: str, se
 
 
 def _checked(name: str, bits: int, settings: Settings, context: Context) -> dict[str, float]:
-    """(the n that is stated, the least n on the worst data known)."""
+    """The n that is stated, and the least n on the worst known data."""
     stated, worst = CHECKS[name](bits, settings, context)
     return {"stated": float(stated), "worst": float(worst)}
 
@@ -161,7 +161,7 @@ def _interior(bits: int, settings: Settings) -> dict[str, int]:
 
 
 def _exponential(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
-    """Two neighbouring keys, by the exact law."""
+    """The data are copies of two neighbouring keys; by the exact law."""
     solver = dpjax.optimizers.interior_point.exponential(bits=bits, epsilon=settings["epsilon"])
     stated = _interior(bits, settings)["exponential"]
 
@@ -173,7 +173,7 @@ def _exponential(bits: int, settings: Settings, context: Context) -> tuple[int, 
 
 
 def _tree_score(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
-    """All data, by its dynamic programme."""
+    """The worst of all data, by the tree score's dynamic programme."""
     numbers = tree_planning.numbers(tree_planning.plain(bits))
     exactly = tree_planning.least_n(bits, settings["epsilon"], *numbers, settings["beta"], tree_planning.MOST_STEPS)
     return _interior(bits, settings)["tree_score"], exactly
@@ -203,7 +203,7 @@ def _tree_log(bits: int, settings: Settings, context: Context) -> tuple[int, int
 
 
 def _permute_and_flip(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
-    """A median that two neighbouring keys share, each with so many copies that all others are just too far off."""
+    """Two neighbouring keys share the median, each with just enough copies that all other keys are too far off."""
     alpha, beta = settings["alpha"], settings["beta"]
     choice = dpjax.choose("median", bits=bits, epsilon=settings["epsilon"], alpha=alpha, beta=beta)
 
@@ -217,7 +217,7 @@ def _permute_and_flip(bits: int, settings: Settings, context: Context) -> tuple[
 
 
 def _last_above(failure: Callable[[int], float], beta: float, most: int) -> int:
-    """One more than an n below which the failure is above beta: ranks are whole, so that it does not fall with every step."""
+    """About where the failure falls to beta, by bisection: as ranks are integers, the failure does not fall at every step of n."""
     low, high = 1, most
     while high - low > max(1, high // 128):
         middle = (low + high) // 2
@@ -226,7 +226,7 @@ def _last_above(failure: Callable[[int], float], beta: float, most: int) -> int:
 
 
 def _threshold(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
-    """A heap of mass alpha next to the target, behind a gap in which all thresholds err on it; exact over data and coins."""
+    """A point mass alpha next to the target, behind a gap in which all thresholds err on it; exact over data and coins."""
     alpha, beta, epsilon = (settings[name] for name in ("alpha", "beta", "epsilon"))
     choice = dpjax.choose("threshold", bits=bits, epsilon=epsilon, alpha=alpha, beta=beta)
     if choice.name != "exponential":
@@ -241,7 +241,7 @@ def _threshold(bits: int, settings: Settings, context: Context) -> tuple[int, in
 
 
 def _points(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
-    """A target of mass alpha and nothing else that is labelled 1: all other points err on it."""
+    """A target of mass alpha, and nothing else labelled 1, so that all other points err on it; exact over data and coins."""
     alpha, beta, epsilon = (settings[name] for name in ("alpha", "beta", "epsilon"))
     question = dpjax.choose("points", bits=bits, epsilon=epsilon, alpha=alpha, beta=beta)
     stated = int(question.candidates["exponential"])
@@ -255,7 +255,7 @@ def _points(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
 
 
 def _failure(algorithm: Any, x: Iterable[int], bits: int, rows: int, error: float = 0.0) -> float:
-    """Its exact failure probability on these points."""
+    """The algorithm's exact failure probability on these points."""
     several = sorted(x)
     padded = wide.from_ints([*several, *[0] * (rows - len(several))], bits)
     points = Points(x=padded, n_valid=jax.numpy.int32(len(several)), ordered=True)

@@ -1,7 +1,7 @@
 """How does the number of examples grow with the number k of parities learned from one uniform sample (MULTI §4.2.1, Theorem 55)?
 
 Two pictures: (a) n* against k for ParityLearner (the exact law: flat), Gaussian elimination and direct sums, beside the lower bounds;
-(b) n* of ParityLearner against d, beside what the theorem's proof asks for, and its failures at n* in trials, against k.
+(b) n* of ParityLearner against d, beside what the theorem's proof requires, and its failures at n* in trials, against k.
 """
 
 from experiments.multi_parities.draw import draw

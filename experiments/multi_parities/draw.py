@@ -1,4 +1,4 @@
-"""The two pictures, from the table alone."""
+"""Draws the two pictures from the table of results alone."""
 
 import pathlib
 
@@ -58,5 +58,5 @@ def _draw_learner(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
 
 
 def _counted(settings: Settings) -> str:
-    """For the legend."""
+    """The legend's text for the failures counted in trials."""
     return f"counted in {settings['trials']['count']:,} trials, {captions.percent(settings['level'])} interval"

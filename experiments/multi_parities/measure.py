@@ -1,4 +1,4 @@
-"""The numbers of the two pictures."""
+"""Measures the numbers of the two pictures."""
 
 from collections.abc import Iterator
 
@@ -54,7 +54,7 @@ class Draw:
     """One draw of points, on which k concepts are learned by a single-concept learner each.
 
     Attributes:
-      learner: of one parity. n: examples. k: concepts; a float. capacity: rows of the sample.
+      learner: the learner of one parity. n: number of examples. k: number of concepts, a float. capacity: rows of the sample.
     """
 
     learner: single.ParityExponential
@@ -108,9 +108,9 @@ def _direct_sums(settings: Settings, context: Context) -> list[Row]:
 
 
 def lower_bounds(settings: Settings) -> list[Row]:
-    """What no learner can do without on uniform points: pure (Theorem 55), and approximate but agnostic (Proposition 51).
+    """Examples that every learner needs on uniform points: pure (Theorem 55), and approximate but agnostic (Proposition 51).
 
-    The latter says nothing before k = 100 4^d ln(2^d/xi); Corollary 50, for points of any distribution, is not about this task.
+    The latter says nothing below k = 100 4^d ln(2^d/xi); Corollary 50, for points of any distribution, is not about this task.
     """
     bits, epsilon, xi = settings["bits"], settings["epsilon"], settings["xi"]
     formulas = {

@@ -1,4 +1,4 @@
-"""The numbers of the picture."""
+"""Measures the numbers of the picture."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from experiments.records import Row
 from experiments.runner import Context
 from experiments.settings import Settings
 
-MAXIMUM = 2**20  # examples; beyond that a cell is left out
+MAXIMUM = 2**20  # examples; a cell that needs more is left out
 FIRST_GUESS = {
     "PointLearner": 1200,
     "histogram": 300,
@@ -48,7 +48,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def lower_bounds(settings: Settings) -> list[Row]:
-    """What PAC k-learners need: the empirical bound of Corollary 50 goes through Theorem 28."""
+    """Examples that PAC k-learners need; the empirical bound of Corollary 50 carries over to them by Theorem 28."""
     epsilon, xi, alpha, beta = (settings[name] for name in ("epsilon", "xi", "alpha", "beta"))
     at = {"alpha": min(alpha, 1 / 3)}
     formulas = {
@@ -90,7 +90,7 @@ def learner(name: str, k: int, n: int, settings: Settings) -> Any:
 
 
 def _experiment(name: str, k: int, n: int, capacity: int, settings: Settings) -> pac.Experiment:
-    """Seven points with masses around alpha, the k targets spread over them."""
+    """The experiment on seven points with masses around alpha, with the k targets spread over them."""
     return pac.Experiment(
         learner=learner(name, k, n, settings),
         distribution=concept.point_masses(

@@ -1,4 +1,4 @@
-"""The numbers of the picture."""
+"""Measures the numbers of the picture."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from experiments.records import Row
 from experiments.runner import Context
 from experiments.settings import Settings
 
-MAXIMUM = 2**20  # examples; beyond that a cell is left out
+MAXIMUM = 2**20  # examples; a cell that needs more is left out
 FIRST_GUESS = {
     "pure direct sum": 30,
     "direct sum, advanced": 200,
@@ -48,7 +48,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def lower_bounds(settings: Settings) -> list[Row]:
-    """What PAC k-learners need: the empirical bounds of Corollaries 46 and 50 go through Theorem 28."""
+    """Examples that PAC k-learners need; the empirical bounds of Corollaries 46 and 50 carry over to them by Theorem 28."""
     epsilon, xi, alpha, beta = (settings[name] for name in ("epsilon", "xi", "alpha", "beta"))
     at = {"alpha": min(alpha, 1 / 3)}
     domain = 2 ** settings["bits"]
@@ -71,7 +71,7 @@ def learner(name: str, k: int, settings: Settings) -> Any:
         solver = interior_point.exponential(
             bits=2 * bits, epsilon=settings["sanitizer_epsilon"] / (4 * settings["levels"])
         )
-        # Whatever is proved for this m: the least n is measured.
+        # This m need not suffice by the proof, because the least n is measured.
         released = quantiles.recursive(
             solver=solver, bits=bits, depth=settings["levels"], m=settings["m"], allow_unproved=True
         )
@@ -105,7 +105,7 @@ def learner(name: str, k: int, settings: Settings) -> Any:
 
 
 def distribution(k: int, settings: Settings) -> concept.Several:
-    """Equal masses at 2^(d-1) +- 2^u for every u: every scale matters; k targets spread evenly over these points."""
+    """Equal masses at 2^(d-1) +- 2^u for every u, so that every scale matters; k targets are spread evenly over these points."""
     bits = settings["bits"]
     centre = 1 << (bits - 1)
     points = sorted({centre + sign * (1 << u) for u in range(bits - 1) for sign in (-1, 1)})

@@ -1,16 +1,16 @@
-"""How far is each private algorithm for interior points from the best there can be?
+"""How far is each private algorithm for interior points from the best possible one?
 
-On small domains the best is a linear programme (`dpjax.bounds.optimal`). Two pictures, each under both relations: (a) the least n
-with worst-case failure <= beta against |X|, for the optimum and the exponential mechanism; (b) worst-case failure against n
-on one domain, for the optimum and every algorithm at the same (epsilon, delta). No sampling: laws are exact, and the worst case
-is over all datasets, or, where those are too many, over datasets of two values: then the true one is no less.
+On small domains the best possible one is found by a linear programme (`dpjax.bounds.optimal`). Two pictures, each under both relations: (a)
+the least n with worst-case failure <= beta against |X|, for the optimum and the exponential mechanism; (b) worst-case failure against n on
+one domain, for the optimum and every algorithm at the same (epsilon, delta). Nothing is sampled: laws are exact, and the worst case is over
+all datasets, or, if there are too many, over datasets of two values; the true worst case is then no less.
 """
 
 from experiments.optimum.draw import draw
 from experiments.optimum.measure import measure
 from experiments.runner import Experiment
 
-# Replacing is removing and adding: replace-one at epsilon asks about as much as add/remove at epsilon / 2.
+# Replacing is removing and adding, so replace-one at epsilon is about as demanding as add/remove at epsilon / 2.
 COMMON = {"epsilon": {"REPLACE_ONE": 1.0, "ADD_OR_REMOVE_ONE": 0.5}, "delta": 0.01, "beta": 0.1}
 EXPERIMENT = Experiment(
     summary="interior points: the optimum by linear programming beside every algorithm's worst case",

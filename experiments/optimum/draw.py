@@ -1,4 +1,4 @@
-"""The two pictures, from the table alone."""
+"""Draws the two pictures from the table of results alone."""
 
 import pathlib
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from experiments import captions, records
 from experiments.records import Row
 from experiments.settings import Settings
 
-# The optimum hardly depends on delta at first: the first of its lines is broad, so that it shows below the others.
+# The optimum hardly depends on delta at first, so the first of its lines is broad enough to show below the others.
 OPTIMUM = ({"color": "#999999", "linewidth": 4.5}, {"color": style.COLOURS[6]}, {"color": style.COLOURS[4]})
 LOOK: dict[str, dict[str, Any]] = {
     "exponential mechanism": {"color": style.COLOURS[1]},
@@ -19,7 +19,7 @@ LOOK: dict[str, dict[str, Any]] = {
 }
 LABEL = {"quasi-concave optimiser": captions.words("amplified")}
 TITLE = {"REPLACE_ONE": "one point replaced", "ADD_OR_REMOVE_ONE": "one point added or removed"}
-LEAST = 1e-6  # failures below are drawn as a wedge: the solver's tolerance is near
+LEAST = 1e-6  # smaller failures are drawn as a wedge, because the solver's tolerance is near
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
@@ -30,7 +30,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def _looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """How each series is drawn: of the optima the first (pure) is broad, the last has the algorithms' own delta."""
+    """The look of each series; among the optima, the first (pure) is broad, and the last has the algorithms' own delta."""
     optima = [name for name in names if name.startswith("optimum")]
     others = dict(zip(reversed(optima[1:]), OPTIMUM[:0:-1], strict=False))
     return {**LOOK, **dict.fromkeys(optima[:1], OPTIMUM[0]), **others}
@@ -79,7 +79,7 @@ def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
 
 
 def _draw_curve(axes: Any, name: str, look: dict[str, Any], exact: list[Row], at_least: list[Row]) -> None:
-    """A line; full points where all datasets were looked at, hollow where some, a wedge where it falls below LEAST."""
+    """Draws a line, with full points where all datasets were examined, hollow ones where only some were, and a wedge below LEAST."""
     both = sorted(exact + at_least, key=lambda r: r.x)
     seen = [r for r in both if r.value >= LEAST]
     axes.plot(*records.curve(seen), label=LABEL.get(name, name), **look)

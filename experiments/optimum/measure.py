@@ -1,4 +1,4 @@
-"""The numbers of the two pictures."""
+"""Measures the numbers of the two pictures."""
 
 import functools
 import itertools
@@ -24,7 +24,7 @@ RELATIONS = ("REPLACE_ONE", "ADD_OR_REMOVE_ONE")
 CHEAP = ("exponential mechanism", "RecConcave")
 COSTLY = ("TreeLog", "quasi-concave optimiser")
 CHUNK = 128  # datasets in one compiled call
-SPLITS = 16  # of a dataset of two values
+SPLITS = 16  # equal steps in which the share of the first of two values grows
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
@@ -54,15 +54,15 @@ def solver(name: str, bits: int, relation: str, settings: Settings) -> Any:
         return interior_point.exponential(bits=bits, epsilon=epsilon)
     if name == "TreeLog":
         return interior_point.tree_log(bits=bits, epsilon=epsilon, delta=delta, beta=settings["beta"])
-    # The depth has sensitivity 1 under replace-one too, so what asks for no more gets the whole budget.
+    # The depth has sensitivity 1 under replace-one too, so algorithms that need no more than this get the whole budget.
     epsilon, delta = settings["epsilon"][relation], settings["delta"]
-    if name == "RecConcave":  # on so small a range it is one exponential mechanism, whatever the promise
+    if name == "RecConcave":  # on so small a range this is one exponential mechanism, whatever the promise
         return interior_point.rec_concave(bits=bits, epsilon=epsilon, delta=delta, promise=1.0)
     return quasi_concave.amplified(bits=bits, epsilon=epsilon, delta=delta, beta=settings["beta"], relation=relation)
 
 
 def failure(algorithm: Any, points: Points) -> jax.Array:
-    """P[no interior point]. The quasi-concave optimiser is promised n/2, the depth of the median, and must reach 1/2 of one point."""
+    """P[no interior point]. The quasi-concave optimiser is promised the median's depth n/2, and must reach a depth of 1/2."""
     if not isinstance(algorithm, quasi_concave.Amplified):
         return algorithm.failure_probability(points)
     pieces = depth.pieces(points.x, points.n_valid, algorithm.bits, algorithm.limbs)
@@ -72,12 +72,12 @@ def failure(algorithm: Any, points: Points) -> jax.Array:
 
 @jax.jit
 def _failures(algorithm: Any, x: jax.Array, n: jax.Array) -> jax.Array:
-    """Of every row; one compiled program for all n up to the rows' capacity, under both relations."""
+    """The failure on every row, in one compiled program for all n up to the rows' capacity, under both relations."""
     return lax.map(lambda row: failure(algorithm, Points(x=row, n_valid=n, ordered=True)), x, batch_size=64)
 
 
 def two_clusters(domain: int, n: int) -> np.ndarray:
-    """Datasets of at most two values, split at all multiples of 1/SPLITS: rows in increasing order."""
+    """Datasets of at most two values, split at all multiples of 1/SPLITS; each row is in increasing order."""
     pairs = np.array(list(itertools.combinations(range(domain), 2)), np.int32)
     splits = np.arange(SPLITS + 1) * n // SPLITS
     rows = np.where(np.arange(n) < splits[:, None, None], pairs[:, :1], pairs[:, 1:])
@@ -132,7 +132,7 @@ def _optimal_n(domain: int, delta: float, relation: str, settings: Settings) -> 
 
 
 def _exponential_n(domain: int, relation: str, settings: Settings, context: Context) -> int:
-    """Counts up: the failure at n + 1 may be the larger one."""
+    """The first n that suffices, by counting up, because the failure at n + 1 may be larger than at n."""
     bits = domain.bit_length() - 1
 
     def failed(n: int) -> float:
@@ -149,7 +149,7 @@ def _exponential_n(domain: int, relation: str, settings: Settings, context: Cont
 def _failure(relation: str, settings: Settings, context: Context) -> list[Row]:
     """Worst failure of the optimum and of every algorithm."""
     chosen, domain = settings["failure"], 2 ** settings["failure"]["bits"]
-    names = [*CHEAP, *(COSTLY if domain > 2 else COSTLY[:1])]  # the last wants a range of three points or more
+    names = [*CHEAP, *(COSTLY if domain > 2 else COSTLY[:1])]  # the last needs a range of three points or more
     sizes = {name: chosen["cheap" if name in CHEAP else "costly"] for name in names}
     optima = [(delta, n) for delta, several in chosen["optimum"] for n in several]
     rows, cells = [], len(optima) + sum(map(len, sizes.values()))
@@ -173,7 +173,7 @@ def _failure(relation: str, settings: Settings, context: Context) -> list[Row]:
 def _optimum(
     domain: int, n: int, delta: float, relation: str, settings: Settings, context: Context
 ) -> tuple[float, float]:
-    """The certified sides of the optimum."""
+    """The certified lower and upper bound on the optimum's failure."""
 
     def compute() -> list[float]:
         found = optimal.interior_point(domain, n, epsilon=settings["epsilon"][relation], delta=delta, relation=relation)

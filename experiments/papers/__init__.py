@@ -1,4 +1,4 @@
-"""The papers' own figures, from real runs: what was drawn by hand, measured.
+"""The papers' own figures from real runs: what the papers drew by hand is measured here.
 
 BNS Figures 1 to 3 (one run of the search for an interval's length) and 4 to 7 (one run of RecConcave on a small domain), CLNSS §1.3.3
 (TreeLog's path through the trie, with the probabilities that it stops and the slices) and CLNSS Example 1.4 (the domino effect, with and

@@ -21,7 +21,7 @@ TICKS = 80  # examples shown
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Q on the whole range, L and q, the windows that attain L, what was chosen."""
+    """Rows of Q on the whole range, L and q, the windows that attain L, and what was chosen."""
     bits, n = settings["bits"], settings["n"]
     experiment = pac.Experiment(
         learner=thresholds.rec_concave(
@@ -48,7 +48,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def _chosen(seen: dict[str, Any], quality: np.ndarray, k: int) -> list[Row]:
-    """Numbers of the run by name."""
+    """Rows of the run's numbers by name."""
     run, problem = seen["run"], seen["problem"]
     released = wide.to_ints(np.asarray(run.point.position))[0]
     named = {
@@ -80,7 +80,7 @@ def on_every_point(pieces: Any, last: int) -> np.ndarray:
 
 
 def best_window(values: np.ndarray, length: int) -> tuple[int, float]:
-    """(where the window of that length with the largest least value begins, that value), by looking at each of them.
+    """(where the window of that length with the largest least value begins, that value), by examining all windows.
 
     >>> best_window(np.array([1.0, 5.0, 4.0, 0.0]), 2)
     (1, 4.0)
@@ -93,7 +93,7 @@ def best_window(values: np.ndarray, length: int) -> tuple[int, float]:
 
 
 def draw(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """Figures 4, 6, 7 and, as a list of steps with this run's numbers, Figure 5."""
+    """Draws Figures 4, 6 and 7 and, as a list of steps with this run's numbers, Figure 5."""
     chosen = {name: part[0].value for name, part in records.series(rows, "concave: chosen").items()}
     fig, ((four, five), (six, seven)) = style.figure(2, 2, figsize=(11.0, 7.6))
     style.title(
@@ -114,7 +114,7 @@ def _quality(axes: Any, rows: list[Row]) -> None:
 
 
 def _figure_4(axes: Any, rows: list[Row], settings: Settings) -> None:
-    """Every example on which $c_v$ errs, $c_w$ errs on too."""
+    """Figure 4: a threshold errs on every example on which one between it and the target errs."""
     _quality(axes, rows)
     quality = {row.x: row.value for row in records.series(rows, "concave: Q")["Q"]}
     names = ["u", "v", "j", "w"]
@@ -147,7 +147,7 @@ def _figure_4(axes: Any, rows: list[Row], settings: Settings) -> None:
 
 
 def _figure_5(axes: Any, settings: Settings, chosen: dict[str, float]) -> None:
-    """The steps with their numbers."""
+    """Writes Figure 5: the algorithm's steps with the numbers of this run."""
     promise, alpha, k = chosen["promise"], chosen["alpha"], int(chosen["k"])
     bits = settings["bits"]
 
@@ -191,7 +191,7 @@ def _figure_6(axes: Any, rows: list[Row], chosen: dict[str, float]) -> None:
         xlabel="j (windows of $2^j$ thresholds)",
         ylabel="examples",
         title="Figure 6: the best window of each length",
-        ylim=(-0.2 * promise, 1.08 * promise),  # a q far below cannot be chosen
+        ylim=(-0.2 * promise, 1.08 * promise),  # a q far below this is never chosen
     )
     axes.legend(loc="center left")
 

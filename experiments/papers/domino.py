@@ -1,9 +1,9 @@
 """CLNSS Example 1.4: D = {1, ..., n} and D' = {2, ..., n}, cut into slices one after the other, without and with noise in the sizes.
 
-Without noise every slice of D' is that of D moved by one. With noise the runs can fall into step: to a run on D whose first noise above
-0 is that of round i belongs the run on D' with one less there. Rounds up to i differ, the rest is the same, and the probabilities of
-the two runs differ by the factor exp(epsilon) only. So more than w slices differ with probability (1 - e^-epsilon)^w. This shows the
-effect and proves no privacy, since several runs on D belong to one on D'; the proof is executed in `dpjax.verify.slicing_proof`.
+Without noise every slice of D' is that of D moved by one. With noise the runs can fall into step: a run on D whose first noise above 0 is
+in round i is matched with the run on D' whose noise there is one less. Rounds up to i differ, the rest are the same, and the probabilities
+of the two runs differ by a factor of exp(epsilon) only. So more than w slices differ with probability (1 - e^-epsilon)^w. This shows the
+effect but proves no privacy, since several runs on D are matched with one on D'; the proof is executed in `dpjax.verify.slicing_proof`.
 """
 
 import pathlib
@@ -29,10 +29,10 @@ class Dominoes:
     """The example.
 
     Attributes:
-      epsilon: of the noise in the sizes.
+      epsilon: the privacy parameter of the noise in the sizes.
       size: m, the least size of a slice.
-      n: points of D.
-      slices: rounds.
+      n: the number of points of D.
+      slices: the number of slices, one for each round.
     """
 
     epsilon: Any
@@ -48,7 +48,7 @@ def ends(noise: Int[Array, "slices"], example: Dominoes, *, first: int) -> Int[A
 
 
 def in_step(noise: Int[Array, "slices"]) -> Int[Array, "slices"]:
-    """The noise on D' that belongs to a noise on D: one less in the first round that has any; without any, the same."""
+    """The noise on D' that is matched with a noise on D: one less in the first round with noise, or the same if no round has any."""
     some = noise > 0
     return noise - (some & (jnp.cumsum(some, dtype=jnp.int32) == 1)).astype(jnp.int32)
 
@@ -103,7 +103,7 @@ def shown_noise(key: Array, example: Dominoes) -> Int[Array, "slices"]:
 
 
 def draw(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """Strips of points coloured by their slice; below, how many slices differ."""
+    """Draws strips of points coloured by their slice and, below them, how many slices differ."""
     fig, (top, bottom) = style.figure(2, 1, figsize=(8.6, 5.4), height_ratios=[1.25, 1.0])
     style.title(
         fig,
@@ -116,7 +116,7 @@ def draw(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
 
 
 def _draw_strips(axes: Any, strips: dict[str, list[Row]], n: int) -> None:
-    """A slice that D and D' share is filled; one that differs is hatched."""
+    """Draws a slice that D and D' share filled, and one that differs hatched."""
     shared = {
         kind: {(r.low, r.high) for r in strips[f"{kind}, D"]} & {(r.low, r.high) for r in strips[f"{kind}, D'"]}
         for kind in ("without noise", "with noise")

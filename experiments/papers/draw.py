@@ -1,4 +1,4 @@
-"""All pictures, from the table alone."""
+"""Draws all pictures from the table of results alone."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""BNS Figures 1 to 3 (§3.2): a good interval, the five hypotheses that it gives, and the blocks among which it is found, in one run."""
+"""BNS Figures 1 to 3 (§3.2) in one run: a good interval, the five hypotheses that it gives, and the blocks among which it is found."""
 
 import pathlib
 from typing import Any
@@ -44,7 +44,7 @@ def dissect(key: jax.Array, experiment: pac.Experiment) -> dict[str, Any]:
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Examples, balances, hypotheses with their errors, what was chosen."""
+    """Rows of the examples, the balances, the hypotheses with their errors, and what was chosen."""
     bits, n = settings["bits"], settings["n"]
     experiment = pac.Experiment(
         learner=thresholds.power_search(
@@ -78,7 +78,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def draw(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """The search for the length above, then the three figures on one axis."""
+    """Draws the search for the length above, and the three figures on one axis below."""
     chosen = {name: part[0].value for name, part in records.series(rows, "interval: chosen").items()}
     fig, (top, bottom) = style.figure(2, 1, figsize=(8.4, 6.6), height_ratios=[1.0, 1.5])
     style.title(
@@ -103,7 +103,7 @@ def _draw_search(axes: Any, balance: list[Row], settings: Settings, chosen: dict
 
 
 def _draw_interval(axes: Any, rows: list[Row], settings: Settings, chosen: dict[str, float]) -> None:
-    """From above: the examples and the target; the released block, its quarters and hypotheses; the blocks A and B."""
+    """Draws, from top to bottom, the examples and the target; the released block, its quarters and hypotheses; the blocks A and B."""
     size = 2 ** (chosen["exponent"] + 1)
     name = "A" if chosen["kept A"] else "B"
     start = chosen[f"start {name}"]

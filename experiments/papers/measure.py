@@ -1,4 +1,4 @@
-"""All rows: each picture's own file knows its numbers."""
+"""Measures all rows; each picture's own file knows its numbers."""
 
 from experiments.papers import concave, domino, interval, tree
 from experiments.records import Row
@@ -7,7 +7,7 @@ from experiments.settings import Settings
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Panels "interval: ...", "concave: ...", "tree: ...", "domino: ..."."""
+    """All rows: panels "interval: ...", "concave: ...", "tree: ...", "domino: ..."."""
     return [
         *interval.measure(settings["interval"], context),
         *concave.measure(settings["concave"], context),

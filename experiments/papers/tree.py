@@ -1,4 +1,4 @@
-"""CLNSS §1.3.3 : TreeLog's path through the trie, where it may stop, and the slices, in one run with public sizes."""
+"""CLNSS §1.3.3: TreeLog's path through the trie, where it may stop, and the slices, in one run with public sizes."""
 
 import pathlib
 from typing import Any
@@ -19,7 +19,7 @@ from experiments.settings import Settings
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """The path's nodes, the law of stopping, the levels, and what the run chose."""
+    """Rows of the path's nodes, the law of stopping, the levels, and what the run chose."""
     bits, n = settings["bits"], settings["n"]
     key_data, key_run = jax.random.split(jax.random.fold_in(context.root, 2))
     plan = planning.calibrate(
@@ -73,7 +73,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def off_a_path(key: jax.Array, n: int, bits: int) -> list[int]:
-    """n points that leave one path of the trie at every depth alike: hard data, as no node has two heavy children."""
+    """n points that leave one path of the trie, each at a uniform depth: hard data, as no node has two heavy children."""
     key_leaf, key_depth, key_rest = jax.random.split(key, 3)
     leaf = int(jax.random.randint(key_leaf, (), 0, 2**bits))
     depths = np.asarray(jax.random.randint(key_depth, (n,), 0, bits + 1))
@@ -82,7 +82,7 @@ def off_a_path(key: jax.Array, n: int, bits: int) -> list[int]:
 
 
 def _leaving(leaf: int, depth: int, tail: int, bits: int) -> int:
-    """The leaf with its bit at `depth` turned and other bits behind it; at depth `bits` the leaf itself.
+    """The leaf with its bit at `depth` flipped and other bits behind it; at depth `bits`, the leaf itself.
 
     >>> _leaving(0b1011, 1, 0b0010, 4)
     14
@@ -106,7 +106,7 @@ def level_of(x: list[int], leaf: int, bits: int) -> np.ndarray:
 
 
 def draw(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """The trie, the probabilities, the slices: one line a depth in all three."""
+    """Draws the trie, the probabilities and the slices, with one line for each depth in all three."""
     chosen = {name: part[0].value for name, part in records.series(rows, "tree: chosen").items()}
     fig, (left, middle, right) = style.figure(1, 3, figsize=(10.5, 5.6), width_ratios=[2.0, 1.0, 1.4])
     style.title(
@@ -124,7 +124,7 @@ def draw(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
 
 
 def _draw_trie(axes: Any, path: dict[str, list[Row]], bits: int) -> None:
-    """The path of the heavier children from the root down, and the lighter child of each node."""
+    """Draws the path of the heavier children from the root down, and the lighter child of each node."""
     weight, leaving, right = ([row.value for row in path[name]] for name in ("weight", "leaving", "right"))
     place = 0.0
     for depth in range(bits + 1):

@@ -1,4 +1,4 @@
-"""The numbers of the picture."""
+"""Measures the numbers of the picture."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ from experiments.runner import Context
 from experiments.settings import Settings
 
 PROPER, IMPROPER, APPROXIMATE = "pure, proper", "pure, improper (hashed)", "approximate, proper (LearnPoints)"
-ANY_PURE = "pure, any"  # of a lower bound
+ANY_PURE = "pure, any"  # the series of a lower bound
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
@@ -32,13 +32,13 @@ def learner(name: str, bits: int, settings: Settings) -> Any:
 
 
 def distribution(bits: int, settings: Settings) -> Any:
-    """The target's mass, and all the rest at 0."""
+    """The given mass at the target, and all the rest at 0."""
     target, mass = 2**bits // 3, settings["mass"]
     return concept.point_masses(bits=bits, points=[0, target], masses=[1 - mass, mass], target=target)
 
 
 def _least_n(settings: Settings, context: Context) -> list[Row]:
-    """By laws where the learner has one; the hashed one has a law given its hash alone."""
+    """n*, by the law of each learner that has one, and by trials for the hashed one, whose law is known only given its hash."""
     rows = []
     for by, names in ((LAW, (PROPER, APPROXIMATE)), (TRIALS, (IMPROPER,))):
         curve = least_n(
@@ -60,7 +60,7 @@ def _least_n(settings: Settings, context: Context) -> list[Row]:
 
 
 def _bounds(settings: Settings) -> list[Row]:
-    """What no pure learner, and no proper one, can do without."""
+    """The numbers of examples that every pure learner needs, and that every proper pure one needs."""
     alpha, beta, epsilon = (settings[key] for key in ("alpha", "beta", "epsilon"))
     rows = []
     for bits in settings["bounds"]:

@@ -1,4 +1,4 @@
-"""The pictures, from the table alone."""
+"""Draws the pictures from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -104,7 +104,7 @@ def _outline(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def _plane(axes: Any, rows: list[Row], panel: str) -> None:
-    """Examples, the target and what was learned."""
+    """Draws the examples, the target and what was learned."""
     found = records.series(rows, panel)
     for name, colour in (("outside", OUTSIDE), ("inside", INSIDE)):
         axes.scatter(*records.curve(found.get(name, [])), s=2, color=colour, linewidths=0)
@@ -114,7 +114,7 @@ def _plane(axes: Any, rows: list[Row], panel: str) -> None:
 
 
 def _outlined(axes: Any, rows: list[Row], panel: str, series: str, **look: Any) -> None:
-    """The corners of a series in the order of the table."""
+    """Draws a closed line through the corners of a series, in the order of the table."""
     corners = [(row.x, row.value) for row in rows if row.panel == panel and row.series == series]
     axes.plot(*zip(*[*corners, corners[0]], strict=True), **look)
 

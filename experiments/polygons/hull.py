@@ -12,7 +12,7 @@ from experiments.records import Row
 from experiments.runner import Context
 from experiments.settings import Settings
 
-FINEST = 7  # bits: a hundred examples see no difference to finer grids
+FINEST = 7  # bits; with a hundred examples, finer grids make no difference
 TRIALS = 400
 
 
@@ -45,7 +45,7 @@ def least_n(bits: int, sides: int, settings: Settings, context: Context) -> sear
 
 
 def _error(generator: np.random.Generator, n: int, grid: np.ndarray, target: np.ndarray) -> float:
-    """Of the hull of the positive ones of n examples, over the whole grid; a hull without area holds nothing."""
+    """The error, over the whole grid, of the hull of the positive ones among n examples; a hull without area holds nothing."""
     drawn = generator.integers(len(grid), size=n)
     positive = grid[drawn[target[drawn]]]
     try:

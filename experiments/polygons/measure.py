@@ -1,4 +1,4 @@
-"""The numbers of the pictures."""
+"""Measures the numbers of the pictures."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,8 +20,8 @@ NUMBERS = ("alpha", "beta", "level", "rtol", "trials", "start")
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Panels "sides" and "bits" (n*, and what is asked for), and those of `runs`."""
-    outline.france(settings["runs"]["outline"]["bits"])  # refused before anything is measured, if it cannot be had
+    """All rows: panels "sides" and "bits" (n*), "sides, asked" and "bits, asked" (what the proofs require), and those of `runs`."""
+    outline.france(settings["runs"]["outline"]["bits"])  # Refused before anything is measured, if unavailable
     rows = []
     for panel, other in (("sides", "bits"), ("bits", "sides")):
         group = settings[f"over {panel}"]
@@ -37,7 +37,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def learner(series: str, settings: Settings) -> Callable[..., Any]:
-    """Of a series, by bits and sides."""
+    """The learner of a series, as a function of bits and sides."""
     given = {name: settings[name] for name in ("epsilon", "delta", "alpha", "beta")}
     return lambda bits, sides: polygons.convex(bits=bits, sides=sides, **given, **GIVEN[series])
 

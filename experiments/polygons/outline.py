@@ -1,4 +1,4 @@
-"""A real outline as a region: mainland France, of 48 corners, as it ships in the package `countryinfo` (MIT licence; extra `data`)."""
+"""A real outline as a region: mainland France, with 48 corners, as shipped in the package `countryinfo` (MIT licence; extra `data`)."""
 
 from fractions import Fraction
 from typing import Any
@@ -10,7 +10,7 @@ Corner = tuple[int, int]
 
 
 def france(bits: int) -> tuple[Any, list[Corner]]:
-    """(the region, its corners), with one degree of longitude as long as it is in the middle of the country, on the grid.
+    """(the region, its corners) on the grid; a degree of longitude is as long as it is in the middle of the country.
 
     Raises:
         Refused: countryinfo is not installed.
@@ -26,7 +26,7 @@ def france(bits: int) -> tuple[Any, list[Corner]]:
 
 
 def placed(points: list[tuple[float, float]], bits: int) -> list[Corner]:
-    """On the grid, with a margin of a tenth, neither turned nor stretched."""
+    """The points on the grid, with a margin of a tenth, neither rotated nor distorted."""
     lows = [min(point[axis] for point in points) for axis in (0, 1)]
     highs = [max(point[axis] for point in points) for axis in (0, 1)]
     scale = 0.8 * (2**bits - 1) / max(high - low for low, high in zip(lows, highs, strict=True))
@@ -39,7 +39,7 @@ def placed(points: list[tuple[float, float]], bits: int) -> list[Corner]:
 
 
 def triangles(corners: list[Corner]) -> list[list[Corner]]:
-    """A simple polygon cut into triangles, ear by ear: an ear is a corner whose triangle holds no other corner.
+    """A simple polygon cut into triangles, ear by ear; an ear is a corner whose triangle holds no other corner.
 
     >>> triangles([(0, 0), (4, 0), (1, 1), (0, 4)])
     [[(0, 0), (4, 0), (1, 1)], [(0, 0), (1, 1), (0, 4)]]

@@ -20,7 +20,7 @@ Points = list[tuple[float, float]]
 
 
 def measure(runs: Settings, settings: Settings, context: Context) -> list[Row]:
-    """Panels "round j", "many" and "outline n"; corners and examples over the side of the grid."""
+    """Panels "round j", "many" and "outline n"; coordinates of corners and examples are divided by the side of the grid."""
     return [
         *_rounds(runs["rounds"], settings, context),
         *_many(runs["many"], settings, context),
@@ -38,7 +38,7 @@ def learned(law: Any, at: Settings, n: int, number: int, settings: Settings, con
 
 
 def _rounds(at: Settings, settings: Settings, context: Context) -> list[Row]:
-    """The polygon after some rounds (0: after all), and what is left of the sample."""
+    """The polygon after each number of rounds shown (0: after all), and what is left of the sample."""
     target = concept.regular(bits=at["bits"], sides=at["sides"])
     law = concept.uniform(bits=at["bits"], target=target)
     sample, outcome = learned(law, at, at["n"], 0, settings, context)
@@ -54,7 +54,7 @@ def _rounds(at: Settings, settings: Settings, context: Context) -> list[Row]:
 
 
 def _many(at: Settings, settings: Settings, context: Context) -> list[Row]:
-    """Some runs on one target, and their errors."""
+    """Several runs on one target, and their errors."""
     target = concept.regular(bits=at["bits"], sides=at["sides"])
     law = concept.uniform(bits=at["bits"], target=target)
     rows = _corners("many", "target", cut(at["bits"], fraction_lines(target)[0]))
@@ -66,7 +66,7 @@ def _many(at: Settings, settings: Settings, context: Context) -> list[Row]:
 
 
 def _outline(at: Settings, settings: Settings, context: Context) -> list[Row]:
-    """A country from reports of places, inside or outside."""
+    """A country learned from reports of places, inside or outside."""
     region, corners = outline.france(at["bits"])
     law = concept.uniform(bits=at["bits"], target=region)
     rows = []
@@ -83,7 +83,7 @@ def _outline(at: Settings, settings: Settings, context: Context) -> list[Row]:
 
 
 def cut(bits: int, lines: list[tuple[Fraction, Fraction, Fraction]]) -> Points:
-    """The corners of an intersection of halfplanes p x + q y <= r with the square of all points' cells, the side being 1."""
+    """The corners of the intersection of halfplanes p x + q y <= r with the square of all points' cells, scaled to side 1."""
     side = 2.0**bits
     corners: Points = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
     for line in lines:
@@ -95,7 +95,7 @@ def cut(bits: int, lines: list[tuple[Fraction, Fraction, Fraction]]) -> Points:
 
 
 def _kept(corners: Points, p: float, q: float, r: float) -> Points:
-    """What a halfplane leaves of a polygon (Sutherland, Hodgman 1974)."""
+    """The part of a polygon in a halfplane (Sutherland, Hodgman 1974)."""
     found: Points = []
     for (x1, y1), (x2, y2) in zip(corners, corners[1:] + corners[:1], strict=True):
         first, second = p * x1 + q * y1 - r, p * x2 + q * y2 - r
@@ -113,7 +113,7 @@ def _corners(panel: str, series: str, corners: Points) -> list[Row]:
 
 
 def _examples(panel: str, sample: Any, lines: list[tuple[Fraction, Fraction, Fraction]], bits: int) -> list[Row]:
-    """The first examples that no line deleted."""
+    """Those of the first SHOWN examples that no line deleted."""
     rows = []
     for x, y in zip(np.asarray(sample.x)[:SHOWN], np.asarray(sample.y)[:SHOWN].tolist(), strict=True):
         first, second = wide.to_ints(x)

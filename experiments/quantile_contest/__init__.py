@@ -1,11 +1,11 @@
-"""Is there a method that, run by hand, finds quantiles better than `dpjax.quantiles`? On cells drawn at random, so that nothing is chosen.
+"""Does any method, run by hand, find quantiles better than `dpjax.quantiles` does? On cells drawn at random, so that none is hand-picked.
 
-One picture: for each cell (a real or simulated column, so many of its records, which quantiles, epsilon) the mean largest rank error of
-`dpjax.quantiles` over that of the best of all others: our methods without a delta, by each base measure, and OpenDP and diffprivlib. Who is
-best, is decided by some runs, and measured by others, as the least of many noisy means is too low.
+One picture: for each cell (a real or simulated column, the number of its records, which quantiles, epsilon), the mean largest rank error of
+`dpjax.quantiles` divided by that of the best of all others: our methods without a delta, by each base measure, and OpenDP and diffprivlib.
+The best method is chosen by some runs and measured by others, because the least of many noisy means is too low.
 
 Bounds and units are public rules (`columns.py`). Real data need `pip install '.[data]'`, the peers `pip install '.[bench]'`; what is
-missing is left out, and said.
+missing is left out, and a message says so.
 """
 
 from experiments.quantile_contest.draw import draw
@@ -18,7 +18,7 @@ COMMON = {
     "counts": [1, 2, 3, 5, 9],
     "base": 1.002,
     "level": 0.95,
-    "times_for_one": 16,  # as many runs where one quantile is wanted: they are quick, and may be right but for few
+    "times_for_one": 16,  # the factor on runs for one quantile: they are quick, and errors may be rare
 }
 EXPERIMENT = Experiment(
     summary="the largest rank error of dpjax.quantiles over that of the best other method, on cells drawn at random",

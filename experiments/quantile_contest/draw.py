@@ -1,4 +1,4 @@
-"""The picture, from the table alone."""
+"""Draws the picture from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -10,12 +10,12 @@ from experiments.quantile_contest.rivals import OURS, left_out
 from experiments.records import Row
 from experiments.settings import Settings
 
-NEAR = 1.05  # what counts as no worse
-LEAST, MOST = 0.25, 4.0  # where ratios beyond are drawn
+NEAR = 1.05  # a ratio up to this counts as no worse
+LEAST, MOST = 0.25, 4.0  # the edges, at which ratios beyond them are drawn
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
-    """Writes quantile_contest as PNG and SVG: one line a cell, the lowest ratio above."""
+    """Writes quantile_contest as PNG and SVG: one line for each cell, the lowest ratio at the top."""
     ratios = {(row.series, row.x): row for row in rows if row.panel == RATIO}
     cells = sorted((row for row in ratios.values() if row.series == METHOD), key=lambda row: row.value)
     means = {(row.panel, row.series, row.x): row.value for row in rows}
@@ -89,7 +89,7 @@ def _legend(fig: Any, axes: Any, ratios: list[Row]) -> None:
 
 
 def _label(rows: list[Row], cell: float) -> str:
-    """What was asked."""
+    """The task of a cell in words."""
     asked = {row.series: row.value for row in rows if row.panel.startswith(KIND) and row.x == cell}
     name = next(row.panel for row in rows if row.panel.startswith(KIND) and row.x == cell).removeprefix(KIND)
     quantiles = f"{asked['quantiles']:g} quantile{'s' * (asked['quantiles'] > 1)}"

@@ -1,6 +1,6 @@
-"""The numbers: the mean largest rank error of `dpjax.quantiles` and of the best of all others, with an interval for their ratio.
+"""Measures the mean largest rank error of `dpjax.quantiles` and of the best of all others, with an interval for their ratio.
 
-The least of a dozen noisy means is too low, so the best is chosen by some runs and measured by others.
+The least of a dozen noisy means is too low, so the best method is chosen by some runs and measured by others.
 """
 
 import functools
@@ -23,15 +23,15 @@ from experiments.settings import Settings
 
 RATIO, MEANS, CHOSEN, KIND = "ratio", "means", "choosing", "cell, "
 ANY = "the best other"
-METHOD = "the best other method"  # which is not what dpjax.quantiles uses, by another base measure
+METHOD = "the best other method"  # excludes what dpjax.quantiles uses with another base measure
 CHUNK = 32
-ROWS = 255  # that samples have room for at least, so that few programs are compiled
+ROWS = 255  # the least capacity of samples, so that few programs are compiled
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All by number of the cell. Panel "ratio": the error of `dpjax.quantiles` over that of the best other one, and over that of the best
-    other method; "means": all three errors, "choosing": everybody's, by the runs that decide who is the best; "cell, COLUMN": what was
-    asked."""
+    """All rows, by number of the cell. Panel "ratio": the error of `dpjax.quantiles` divided by that of the best other one, and by that of
+    the best other method; "means": all three errors; "choosing": the errors of all, from the runs that decide which is best; "cell,
+    COLUMN": what was asked."""
     rows: list[Row] = []
     with Progress(len(settings["cells"]), "cells", unit="cells") as progress:
         for number in settings["cells"]:
@@ -72,13 +72,13 @@ def _errors(
         peer = peers.PEERS[name][1]
         return np.asarray(context.store.get_or_compute(at, lambda: _of_peer(peer, sample, wanted, first, draws)))
     release = trial(METHODS[name](wanted), sample, bucket(max(len(sample.codes), ROWS)))
-    place = zlib.crc32(f"{number} {name} {first}".encode()) >> 1  # a rival more changes nobody's draws
+    place = zlib.crc32(f"{number} {name} {first}".encode()) >> 1  # adding a rival changes no other's draws
     found = context.evaluate(largest_error, release, key=at, cell=place, draws=draws, chunk=CHUNK)
-    return np.minimum(found, len(sample.codes))  # no release is as bad as can be
+    return np.minimum(found, len(sample.codes))  # releasing nothing counts as the worst possible error
 
 
 def _of_peer(peer: Any, sample: Column, wanted: Wanted, first: int, draws: int) -> list[float]:
-    """Peers count their runs from 0: later ones are at the end."""
+    """The last `draws` errors of a peer, whose runs are always counted from 0."""
     return peers.largest_errors(sample.codes, peer(sample.codes, wanted, first + draws), wanted.fractions)[
         first:
     ].tolist()

@@ -1,6 +1,6 @@
-"""Who takes part: `dpjax.quantiles`, which knows nothing but what is public, and each method run by hand at the same epsilon.
+"""The contestants: `dpjax.quantiles`, which knows only what is public, and each method run by hand at the same epsilon.
 
-Methods with slices of many points around each quantile are left out: they need a delta, and thousands of records (experiment
+Methods with slices of many points around each quantile are left out, because they need a delta and thousands of records (see experiment
 `quantiles`).
 """
 
@@ -15,7 +15,7 @@ OURS = "dpjax.quantiles"
 
 
 def left_out(count: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """For so many quantiles, among `METHODS`: (`dpjax.quantiles` by another name, what it uses by a base measure that it cannot know)."""
+    """Of `METHODS`, for this many quantiles: (`dpjax.quantiles` by another name, what it uses with a base measure that it cannot know)."""
     if count == 1:
         return ("permute-and-flip by scales",), ("permute-and-flip",)
     return (), ("inverse sensitivity", "inverse sensitivity by scales")

@@ -3,9 +3,9 @@
 Three pictures: (a) the largest rank error of all quantiles of a release against n, against the number of quantiles and against epsilon,
 on simulated incomes and on real delays; (b) the same for quartiles of every column; (c) private learners on small tables. OpenDP and
 diffprivlib run beside our methods. Bounds, unit and grid of each column are public rules (`data.py`), written down and never computed
-from the values; values beyond them are clipped.
+from the values; values beyond the bounds are clipped.
 
-Real data need `pip install '.[data]'`, the peers `pip install '.[bench]'`; what is missing is left out, and said.
+Real data need `pip install '.[data]'`, the peers `pip install '.[bench]'`; what is missing is left out, and a message says so.
 """
 
 from experiments.quantiles.draw import draw

@@ -1,4 +1,4 @@
-"""Columns, and the public rule by which each is quantised: bounds, unit, and where a geometric grid is finest.
+"""Columns, and the public rule by which each is quantised: bounds, a unit, and where a geometric grid is finest.
 
 | column | where from | unit | bounds | grid around |
 |---|---|---|---|---|

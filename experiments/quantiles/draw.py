@@ -1,4 +1,4 @@
-"""The pictures, from the table alone."""
+"""Draws the pictures from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -12,7 +12,7 @@ from experiments.settings import Settings
 AXES = {"n": "n (points)", "quantiles": "number of quantiles", "epsilon": "ε in all"}
 PEERS = ("OpenDP", "diffprivlib")
 LEARNERS = "learners, "
-LEAST = 0.3  # where errors below, 0 among them, are drawn
+LEAST = 0.3  # smaller errors, 0 included, are drawn here
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
@@ -26,7 +26,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def _looks(rows: list[Row]) -> dict[str, dict[str, Any]]:
-    """Colour and marker of every method, the same in both pictures, in the order of the one that has them all; peers in grey."""
+    """Colour and marker of every method, the same in both pictures, in the order of the picture that has all methods; peers in grey."""
     names = list(dict.fromkeys(row.series for row in sorted(rows, key=lambda row: row.panel != "everywhere")))
     own = [name for name in names if name not in PEERS]
     colours = [*style.COLOURS, "saddlebrown", "olive", "darkviolet"]
@@ -49,7 +49,7 @@ def _column(name: str) -> str:
 
 
 def _draw_curves(rows: list[Row], settings: Settings, looks: dict[str, Any], path: pathlib.Path) -> None:
-    """One row a column, one panel a variable."""
+    """Draws one row of panels for each column, one panel for each variable."""
     present = [name for name in settings["curves"] if any(row.panel.startswith(f"{name}, ") for row in rows)]
     fig, panels = style.figure(len(present), 3, figsize=(10.4, 0.8 + 3.1 * len(present)), squeeze=False, sharey="row")
     for name, line in zip(present, panels, strict=True):
@@ -77,7 +77,7 @@ def _draw_curves(rows: list[Row], settings: Settings, looks: dict[str, Any], pat
 
 
 def _draw_everywhere(rows: list[Row], settings: Settings, looks: dict[str, Any], path: pathlib.Path) -> None:
-    """One line a column, one mark a method."""
+    """Draws one line for each column, one mark for each method."""
     found = records.series(rows, "everywhere")
     places = sorted({int(row.x) for part in found.values() for row in part})
     fig, axes = style.figure(figsize=(8.6, 1.4 + 0.55 * len(places)))
@@ -107,7 +107,7 @@ def _draw_everywhere(rows: list[Row], settings: Settings, looks: dict[str, Any],
 
 
 def _draw_learners(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """One panel a table."""
+    """Draws one panel for each table."""
     names = list(dict.fromkeys(row.panel for row in rows if row.panel.startswith(LEARNERS)))
     fig, panels = style.figure(1, len(names), figsize=(9.6, 3.0), squeeze=False)
     for axes, name in zip(panels[0], names, strict=True):

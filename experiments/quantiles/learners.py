@@ -1,4 +1,4 @@
-"""Learners on the small tables that everybody knows (package `scikit-learn`, BSD licence; extra `data`): errors on the data themselves.
+"""Learners on well-known small tables (package `scikit-learn`, BSD licence; extra `data`), with errors on the data themselves.
 
 | table | concept | rule of quantisation |
 |---|---|---|
@@ -66,11 +66,11 @@ def _hypotheses(learner: Any, key: Any, data: Any) -> Any:
 
 
 def _threshold(table: Any, settings: Settings) -> tuple[float, Errors]:
-    """Of the worst radius (column 20); a benign tumour has label 1."""
+    """A threshold on the worst radius (column 20); a benign tumour has label 1."""
     y = table.target.astype(np.int32)
     column = dpjax.encode(table.data[:, 20], unit=0.01, low=0, high=50, clip=True)
     codes = np.asarray(column.points.x)[:, -1].astype(np.int64)
-    # A threshold may be 2^d, which takes a bit more.
+    # A threshold may be 2^d, which needs one more bit.
     sample = Sample(x=wide.from_ints(codes.tolist(), column.bits + 1), y=y)
 
     def errors(epsilon: float, draws: int, key: Any) -> np.ndarray:
@@ -82,7 +82,7 @@ def _threshold(table: Any, settings: Settings) -> tuple[float, Errors]:
 
 
 def _rectangle(table: Any, settings: Settings) -> tuple[float, Errors]:
-    """Versicolor is class 1; petal length and width are columns 2 and 3."""
+    """A rectangle of petal length and width (columns 2 and 3); versicolor is class 1."""
     y = (table.target == 1).astype(np.int32)
     codes = np.rint(np.clip(table.data[:, 2:], 0, 12.7) * 10).astype(np.int64)
     examples = Examples.create(wide.from_ints(codes.reshape(-1).tolist(), 7).reshape(*codes.shape, 1), y)
@@ -100,7 +100,7 @@ def _rectangle(table: Any, settings: Settings) -> tuple[float, Errors]:
 
 
 def _conjunctions(table: Any, settings: Settings) -> tuple[float, Errors]:
-    """Ten learners on one sample; the error is the mean over them."""
+    """Ten learners of conjunctions on one sample; the error is the mean over them."""
     dark = (table.data >= 8).astype(np.int32)
     labels = [(table.target == digit).astype(np.int32) for digit in range(10)]
     data = [Assignments.create(dark, y) for y in labels]

@@ -1,4 +1,4 @@
-"""The numbers of the pictures: mean largest rank errors, with intervals of the mean, over a method's coins on one sample of each column."""
+"""Measures mean largest rank errors, with intervals for the mean, over a method's coins on one sample of each column."""
 
 import functools
 import math
@@ -19,8 +19,8 @@ from experiments.settings import Settings
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Panels "COLUMN, n", "COLUMN, quantiles", "COLUMN, epsilon" and "everywhere", whose x is the place of the column in the settings; and
-    those of `learners`."""
+    """All rows: panels "COLUMN, n", "COLUMN, quantiles", "COLUMN, epsilon" and "everywhere", whose x is the column's place in the settings;
+    and those of `learners`."""
     cells = _cells(settings)
     beside, rows = peers.installed(), []
     sample = functools.cache(lambda name, n: column(name, n, context.seed, data.RULES))

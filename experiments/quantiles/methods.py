@@ -12,15 +12,15 @@ from dpjax.optimizers import interior_point, quantiles
 from experiments import releases
 from experiments.quantile_trials import Wanted, unbounded
 
-COUNT_SHARE = 0.1  # of epsilon, for the count that slices around noisy ranks begin with
+COUNT_SHARE = 0.1  # of epsilon, for the noisy count with which slices around noisy ranks begin
 RANK_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6)
-SMALLEST_SLICE = 2047  # rows for which slices have room at least, so that few programs are compiled
+SMALLEST_SLICE = 2047  # the least capacity of slices, in rows, so that few programs are compiled
 
 
 def _released(method: str, accountant: str) -> Callable[[Wanted], Any]:
-    """One of the three methods of `experiments.releases`, with room for slices, and the accountant that it was calibrated by.
+    """One of the three methods of `experiments.releases`, with enough capacity for slices, and the accountant that calibrated it.
 
-    They find even quantiles only.
+    These methods find evenly spaced quantiles only.
     """
 
     def make(wanted: Wanted) -> Any:
@@ -36,7 +36,7 @@ def _roomy(mechanism: Any) -> Any:
 
 
 def _noisy_slices(wanted: Wanted) -> Any:
-    """The share of the ranks' noise is the one for which slice and noise add up to the least."""
+    """Slices around noisy ranks; the ranks' share of epsilon is the one that minimises the sum of slice and noise."""
     made = [_with_share(wanted, share) for share in RANK_SHARES]
     return _roomy(min(made, key=lambda one: int(one.m) + one.levels**1.5 * 2 / float(one.rank_epsilon)))
 
@@ -44,7 +44,7 @@ def _noisy_slices(wanted: Wanted) -> Any:
 def _with_share(wanted: Wanted, share: float) -> Any:
     count, ranks = COUNT_SHARE * wanted.epsilon, share * wanted.epsilon
     rest = wanted.epsilon - count - ranks
-    once = 0.0  # ln(1 + 1/(2m + 1)): first nothing, then that of an m which is too small
+    once = 0.0  # ln(1 + 1/(2m + 1)): first 0, then the value for an m that is too small
     for _ in range(2):
         solver = interior_point.exponential(bits=wanted.bits, epsilon=(rest - once) / 2 / 1.000001)
         m = quantiles.half_slice(solver, beta=wanted.beta / 3 / wanted.number)
@@ -78,7 +78,7 @@ METHODS: dict[str, Callable[[Wanted], Any]] = {
 
 @functools.cache
 def mechanism(method: str, wanted: Wanted) -> Any:
-    """A method of `METHODS`, held to the budget, to five digits."""
+    """A method of `METHODS`, checked to keep the budget to five digits."""
     made = METHODS[method](wanted)
     spent = made.guarantee()
     assert spent.epsilon <= wanted.epsilon * (1 + 1e-5) and spent.delta <= wanted.delta * (1 + 1e-5), (method, spent)

@@ -1,7 +1,7 @@
 """How large must the quality be for a private optimiser of a quasi-concave function on {0, ..., T} to find something?
 
-Two pictures: (a) the additive error against T: the exponential mechanism, RecConcave, the 2^{log* T} optimiser, measured by exact laws on
-the worst of three shapes, and as proved; (b) the proved error against the number of levels: 8^N and 2^N.
+Two pictures: (a) the additive error against T of the exponential mechanism, RecConcave and the 2^{log* T} optimiser, as measured by exact
+laws on the worst of three shapes, and as proved; (b) the proved error against the number of levels N, which grows as 8^N and 2^N.
 """
 
 from experiments.quasi_concave.draw import draw

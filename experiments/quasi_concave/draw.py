@@ -1,4 +1,4 @@
-"""The two pictures, from the table alone."""
+"""Draws the two pictures from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -32,7 +32,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def _draw_levels(rows: list[Row], axes: Any, bits: int) -> None:
-    """(b) the proved error against the number of recursions, beside the powers it is said to grow by."""
+    """(b) the proved error against the number of recursions, beside the powers by which it is said to grow."""
     for name, base in ((REC_CONCAVE, 8), (AMPLIFIED, 2)):
         part = records.series(rows, "levels").get(name, [])
         if not part:

@@ -1,4 +1,4 @@
-"""The least additive error that an optimiser really needs, by exact laws, and what is proved."""
+"""Measures the least additive error that an optimiser really needs, by exact laws, and computes what is proved."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from experiments.settings import Settings
 EXPONENTIAL = "exponential mechanism"
 REC_CONCAVE = "RecConcave, two levels"
 AMPLIFIED = "amplified interior points, N=1"
-# How far the quality falls over all scales of distance from the best point, and from which scale on it is 0.
+# The share of all scales of distance from the best point over which the quality falls, and behind which it is 0.
 SHAPES = {"spike": 0.0, "falls over the inner half of the scales": 0.5, "falls over all scales": 1.0}
 
 
@@ -28,9 +28,9 @@ def optimizer(name: str, bits: int, settings: Settings, levels: int | None = Non
 
 
 def shape(bits: int, height: int, reach: float) -> ordered.Pieces:
-    """Q on {0, ..., 2^bits}: `height` at one point near the middle, one less from every 2^(reach bits / height)-fold distance on."""
+    """Q on {0, ..., 2^bits}: `height` at one point near the middle, one less with every factor 2^(reach bits / height) of distance."""
     best = (1 << (bits - 1)) + 1
-    # 2^(x) for a real x, as an integer: 52 digits are enough for a distance.
+    # 2^(x) for a real x, as an integer; 52 binary digits are precise enough for a distance.
     scale = [
         round(2 ** (x % 1) * 2**52) << int(x) >> 52 for x in (reach * (bits - 1) * j / height for j in range(height))
     ]
@@ -50,7 +50,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def _measured(settings: Settings, context: Context) -> list[Row]:
-    """Least alpha p with failure <= beta on the worst shape of height p."""
+    """The least alpha p such that the failure on the worst shape of height p is <= beta."""
     found = least_n.curves(settings["bits"], lambda name, bits, *_: _search(name, bits, settings, context))
     return [exact("measured", row.series, row.x, settings["alpha"] * row.value) for row in found]
 
@@ -76,7 +76,7 @@ def _search(name: str, bits: int, settings: Settings, context: Context) -> searc
 
 
 def _proved(settings: Settings) -> list[Row]:
-    """The derived errors."""
+    """The errors that are proved."""
     rows = []
     for bits in settings["proved"]:
         for name in (EXPONENTIAL, REC_CONCAVE, AMPLIFIED):

@@ -1,7 +1,7 @@
 """How many examples does it take to learn an axis-aligned rectangle in D dimensions privately?
 
 Two pictures: (a) the least n with failure <= beta against D, for one algorithm under four privacy analyses, beside what the utility proof
-asks for; (b) a rectangle learned in two dimensions, with the slices that its faces come from.
+requires; (b) a rectangle learned in two dimensions, with the slices that its faces come from.
 """
 
 from dpjax.learners.rectangles.planning import ACCOUNTANTS

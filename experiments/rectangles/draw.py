@@ -1,4 +1,4 @@
-"""The two pictures, from the table alone."""
+"""Draws the two pictures from the table of results alone."""
 
 import math
 import pathlib
@@ -29,7 +29,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def slope(part: list[Row]) -> float | None:
-    """The exponent at the right end: from the greatest x, and the greatest at most half of it, to the former; None without both."""
+    """The exponent at the right end: from the greatest x that is at most half of the last to the last x; None if there is none."""
     if not part or part[0].x > part[-1].x / 2:
         return None
     before = [row for row in part if row.x <= part[-1].x / 2][-1]
@@ -37,7 +37,7 @@ def slope(part: list[Row]) -> float | None:
 
 
 def crossing(first: list[Row], second: list[Row]) -> float | None:
-    """The least x common to both from which the second is never above the first."""
+    """The least common x from which on the second curve is never above the first; None if there is none."""
     other = {row.x: row.value for row in second}
     shared = [(row.x, other[row.x] <= row.value) for row in first if row.x in other]
     wins = [all(better for _, better in shared[i:]) for i in range(len(shared))]
@@ -79,14 +79,14 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
 
 
 def _slopes(seen: list[Row], part: list[Row]) -> str:
-    """Exponents for the legend, with the D at which they are taken."""
+    """The exponents for the legend, with the D at which they are taken."""
     named = [("measured", seen, slope(seen)), ("dashed", part, slope(part))]
     texts = [f"{name} $D^{{{power:.2f}}}$ at {rows[-1].x:g}" for name, rows, power in named if power is not None]
     return "\n  " + ", ".join(texts) if texts else ""
 
 
 def _mark(axes: Any, formula: dict[str, list[Row]], name: str, text: str, offset: tuple[float, float]) -> None:
-    """A ring where a formula begins to ask for fewer examples than optimal composition."""
+    """Draws a ring where a formula begins to require fewer examples than optimal composition."""
     at = crossing(formula.get("optimal", []), formula.get(name, []))
     if at is None or at == formula[name][0].x:
         return

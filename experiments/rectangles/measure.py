@@ -1,4 +1,4 @@
-"""The numbers of the two pictures."""
+"""Measures the numbers of the two pictures."""
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ SLICES = ("low, axis 1", "high, axis 1", "low, axis 2", "high, axis 2")
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "formula", "least n", "points", "rectangle"."""
+    """All rows: panels "formula", "least n", "points", "rectangle", "run"."""
     return [*_formula(settings), *_least_n(settings, context), *_picture(settings, context)]
 
 
@@ -33,7 +33,7 @@ def learner(accountant: str, axes: int, settings: Settings) -> rectangles.Rectan
 
 
 def distribution(axes: int, settings: Settings) -> concept.UniformProduct:
-    """Uniform, the target a cube with half of the mass: no ties, so what a slice loses is really lost."""
+    """Uniform data, with a cube that has half of the mass as target; there are no ties, so what a slice loses is really lost."""
     low, high = concept.centred(axes=axes, bits=settings["bits"])
     return concept.uniform(bits=settings["bits"], low=low, high=high)
 
@@ -42,7 +42,7 @@ def distribution(axes: int, settings: Settings) -> concept.UniformProduct:
 
 
 def _formula(settings: Settings) -> list[Row]:
-    """What the utility proof asks for."""
+    """The number of examples that the utility proof requires."""
     return [
         exact("formula", name, axes, _sample_size(learner(name, axes, settings), settings))
         for name in rectangles.ACCOUNTANTS
@@ -55,13 +55,13 @@ def _sample_size(chosen: rectangles.Rectangles, settings: Settings) -> int:
 
 
 def _least_n(settings: Settings, context: Context) -> list[Row]:
-    """Least n with at most beta failures, from trials, with the n-interval of the Clopper-Pearson intervals."""
+    """The least n with a failure rate of at most beta, from trials, with the n-interval that follows from Clopper-Pearson intervals."""
     series = {name: settings["axes"][name] for name in rectangles.ACCOUNTANTS}
     return least_n.curves(series, lambda name, axes, cell, _: _search(name, axes, cell, settings, context))
 
 
 def _search(name: str, axes: int, cell: int, settings: Settings, context: Context) -> search.LeastN:
-    """`search.least_n` for one accountant and one D; it starts where half of each slice is lost."""
+    """`search.least_n` for one accountant and one D; it starts at half of the proved n, where half of each slice is lost."""
     chosen, law, trials = learner(name, axes, settings), distribution(axes, settings), settings["trials"]
 
     def failure(n: int) -> estimates.Estimate:

@@ -1,8 +1,8 @@
 """How good are gradients through a private choice: bias and standard deviation of each estimator, against the temperature.
 
-The exponential mechanism chooses among points v of [0, 1]; the loss of a choice is (v - target)^2, of a mixture y that of the mean <y, v>.
-The gradient of the expected loss in the scores is known exactly, as the law is. Beside it: how far soft draws are from the exact draws of
-the same noise.
+The exponential mechanism chooses among points v of [0, 1]; the loss of a choice is (v - target)^2, and the loss of a mixture y is that of
+its mean <y, v>. The gradient of the expected loss in the scores is known exactly, because the law is. Another picture shows how far soft
+draws are from the exact draws of the same noise.
 """
 
 from experiments.relaxed.draw import draw

@@ -1,4 +1,4 @@
-"""The pictures, from the table alone."""
+"""Draws the pictures from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -58,7 +58,7 @@ def _draw_gradients(rows: list[Row], settings: Settings, path: pathlib.Path) -> 
 
 
 def _draw_estimator(axes: Any, name: str, part: list[Row], ends: tuple[float, float]) -> None:
-    """A line with bars; what has no temperature runs across."""
+    """Draws a line with bars; an estimator without a temperature gets a horizontal line."""
     through = name.startswith("straight-through")
     look: dict[str, Any] = {"color": COLOUR[name.rpartition("through, ")[2]], "label": name}
     look |= {"linestyle": "--" if through else "-", "marker": "s" if through else "o"}

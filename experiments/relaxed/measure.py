@@ -1,4 +1,4 @@
-"""The numbers of the pictures."""
+"""Measures the numbers of the pictures."""
 
 import functools
 import math
@@ -30,7 +30,7 @@ Estimate = Callable[[Any, Any], Any]
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Panels "distance", "bound", "bias", "deviation"; the latter three beside an exact gradient, relative to its length."""
+    """All rows: panels "distance", "bound", "bias", "deviation"; the last two are relative to the length of the exact gradient."""
     task = Choice(settings, context.seed)
     cells = [(name, t) for name in (*SOFT, *THROUGH) for t in settings["temperatures"]] + [
         (name, 0.0) for name in SCORE
@@ -64,7 +64,7 @@ class Choice:
         self.gradient = np.asarray(jax.grad(expected)(jnp.asarray(self.scores), losses), float)
 
     def loss(self, value: Any) -> Any:
-        """Of a point, or of the mean of a mixture."""
+        """The loss of a point, or of the mean of a mixture."""
         return (value - self.settings["target"]) ** 2
 
     # Gradients ----------------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Choice:
         )
 
     def estimated(self, name: str, temperature: float, context: Context) -> list[Row]:
-        """Bias and standard deviation, with intervals."""
+        """The bias and the standard deviation of an estimator, with intervals."""
 
         def compute() -> list[float]:
             estimates = np.asarray(self._gradients(name)(np.float32(temperature)), float)
@@ -99,7 +99,7 @@ class Choice:
         bias, low, high, deviation, spread = context.store.get_or_compute(
             {"estimator": name, "t": temperature}, compute
         )
-        deviation *= math.sqrt(2) if SCORE.get(name) == "leave_one_out" else 1.0  # of one draw; it needs two at least
+        deviation *= math.sqrt(2) if SCORE.get(name) == "leave_one_out" else 1.0  # for one draw, though it needs two
         band = Row("deviation", name, temperature, deviation, deviation * (1 - spread), deviation * (1 + spread))
         return [Row("bias", name, temperature, bias, low, high), band]
 
@@ -119,7 +119,7 @@ class Choice:
     # Distances ----------------------------------------------------------------------------------------------------
 
     def draws(self) -> dict[str, tuple[Callable[..., Any], np.ndarray, Any]]:
-        """By name: a soft mechanism at a temperature, its data, what `deviation` takes."""
+        """By name: (the factory of a soft mechanism at a temperature, its data, the argument of `deviation`)."""
         epsilon, values = self.settings["epsilon"], self.values
         a_dist = functools.partial(soft.stability, epsilon=epsilon, delta=self.settings["delta"])
         quantile = functools.partial(

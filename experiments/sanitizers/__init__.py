@@ -1,14 +1,14 @@
-"""Databases that answer all thresholds: the sanitizers of BNS, CLNSS and MULTI, what everybody uses, and none, on one picture.
+"""Databases that answer all thresholds: the sanitizers of BNS, CLNSS and MULTI, those that everybody uses, and none, in one picture.
 
-Two pictures: (a) the largest error that nine runs in ten keep, against n and against d; (b) the least n for an error, against d, measured
-and by the theorems. All at one budget under REPLACE_ONE.
+Two pictures: (a) the largest error that nine runs in ten stay within, against n and against d; (b) the least n for a given error, against
+d, as measured and by the theorems. All run at one budget under REPLACE_ONE.
 """
 
 from experiments.runner import Experiment
 from experiments.sanitizers.draw import draw
 from experiments.sanitizers.measure import measure
 
-# Designs are the alphas that SanThresholds is built for, a program each. Exponents are those of n; beyond 2^24 counts have 64 bits.
+# Designs are the alphas for which SanThresholds is built, one program for each. Exponents are log2 n; beyond 2^24, counts have 64 bits.
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "beta": 0.1, "level": 0.95, "points": 255}
 EXPERIMENT = Experiment(
     summary="databases that answer all thresholds: largest error against n and d, least n against d",

@@ -1,4 +1,4 @@
-"""The two pictures, from the table alone."""
+"""Draws the two pictures from the table of results alone."""
 
 import pathlib
 
@@ -33,7 +33,7 @@ def _draw_error(rows: list[Row], settings: Settings, path: pathlib.Path) -> None
     for name, part in by_n.items():
         style.interval(left, *records.columns(part), color=COLOUR[name], marker="o", markersize=3, label=name)
     left.plot(*records.curve(sampling), color="black", linewidth=1, linestyle=":", label="sampling, no privacy")
-    # What SanThresholds was built for, beside the first of its points.
+    # The alpha for which SanThresholds was built, beside the first of its points.
     for name, part in records.series(rows, "design").items():
         errors = {row.x: row.value for row in by_n[name]}
         for alpha in {row.value for row in part}:

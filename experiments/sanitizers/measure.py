@@ -1,4 +1,4 @@
-"""The numbers of the two pictures."""
+"""Measures the numbers of the two pictures."""
 
 import contextlib
 import dataclasses
@@ -39,7 +39,7 @@ EXACT = 24  # counts up to 2^24 are exact in float32
 
 @frozen
 class Trial:
-    """One release of fixed data: everything but the shapes is data."""
+    """One release of fixed data; all fields are data of the compiled program, except for their shapes."""
 
     sanitizer: Any
     data: Any
@@ -55,7 +55,7 @@ def error(key: jax.Array, trial: Trial) -> Any:
 
 
 def multiset(bits: int, n: int, points: int) -> Weighted:
-    """n points on a logarithmic scale around the middle of the domain: as many in every octave, on both sides."""
+    """n points on a logarithmic scale around the middle of the domain: equally many in every octave, on both sides."""
     middle, half = 1 << (bits - 1), points // 2
     offsets = [int(2 ** ((bits - 1) * (i + 0.5) / half)) for i in range(half)]
     xs = [middle - o for o in offsets] + [middle + o - 1 for o in offsets]
@@ -64,14 +64,14 @@ def multiset(bits: int, n: int, points: int) -> Weighted:
 
 
 def written_out(data: Weighted, capacity: int) -> Points:
-    """A row for each point, in order."""
+    """The data with one row for each point, in order."""
     x = np.repeat(np.asarray(data.x), np.asarray(data.weights), axis=0)
     n = len(x)
     return Points.create(np.pad(x, ((0, capacity - n), (0, 0))), n, ordered=True)
 
 
 def under_add_or_remove(settings: Settings) -> Settings:
-    """The budget under ADD_OR_REMOVE_ONE that makes the experiment's under REPLACE_ONE."""
+    """The settings with the budget under ADD_OR_REMOVE_ONE that implies the experiment's budget under REPLACE_ONE."""
     half = settings["epsilon"] / 2
     delta = settings["delta"] / (1 + math.exp(half)) * (1 - 1e-9)
     assert Guarantee(half, delta, ADD_OR_REMOVE_ONE).under(REPLACE_ONE).covers(settings["epsilon"], settings["delta"])
@@ -85,27 +85,27 @@ def quantile_release(bits: int, count: int, settings: Settings) -> Any:
 
 
 def san_thresholds(bits: int, design: float, n: int, calibration: str, settings: Settings) -> Any:
-    """SanThresholds built for an error of `design`, or None where it is not private at n."""
+    """SanThresholds built for an error of `design`, or None if it is not private at n."""
     given = {"epsilon": settings["epsilon"], "delta": settings["delta"], "alpha": design, "calibration": calibration}
     made = thresholds.san_thresholds(bits=bits, n=n, allow_unproved=True, **given)
     return None if made.guarantee().is_none else made
 
 
 def multiplicative_weights(bits: int, settings: Settings) -> Any:
-    """Rounds enough to leave half of alpha to the choices, of the approximate budget."""
+    """Multiplicative weights at the approximate budget, with enough rounds to leave half of alpha to the choices."""
     rounds = math.ceil(2 * bits * math.log(2) / settings["alpha"] ** 2)
     given = {"epsilon": settings["epsilon"], "delta": settings["delta"]}
     return dense.multiplicative_weights(queries=dense.thresholds(bits=bits), rounds=rounds, **given)
 
 
 def blr(bits: int, settings: Settings) -> Any:
-    """Rows enough to round to within half of alpha."""
+    """BLR with enough rows to round to within half of alpha."""
     rows = math.ceil(1 / settings["alpha"])
     return dense.blr(queries=dense.thresholds(bits=bits), rows=rows, epsilon=settings["epsilon"])
 
 
 def least_private(bits: int, design: float, settings: Settings) -> int:
-    """The least n for which the Choosing Mechanism is private, proved."""
+    """The least n for which the Choosing Mechanism is proved to be private."""
     made = thresholds.san_thresholds(
         bits=bits, n=1, epsilon=settings["epsilon"], delta=settings["delta"], alpha=design, allow_unproved=True
     )
@@ -117,14 +117,14 @@ def least_private(bits: int, design: float, settings: Settings) -> int:
 
 @dataclasses.dataclass
 class Measured:
-    """Evaluates errors, each with random numbers of its own, whatever else is measured."""
+    """Evaluates errors, each with its own random numbers, which do not depend on what else is measured."""
 
     settings: Settings
     context: Context
     progress: Progress
 
     def quantile(self, name: str, bits: int, n: int, sanitizer: Any, variant: float = 0.0) -> Callable[..., Estimate]:
-        """The error that 1 - beta of the runs keep, by the level of its interval."""
+        """The error that 1 - beta of the runs stay within, as a function of its interval's level."""
         wide_counts = n > 1 << EXACT
         with jax.enable_x64(True) if wide_counts else contextlib.nullcontext():
             truth = multiset(bits, n, self.settings["points"])
@@ -142,25 +142,25 @@ class Measured:
         return functools.partial(upper_quantile, np.sort(errors), 1 - self.settings["beta"])
 
     def error(self, *given: Any) -> Estimate:
-        """That error, of these arguments of `quantile`."""
+        """That error at the settings' level; the arguments are those of `quantile`."""
         return self.quantile(*given)(level=self.settings["level"])
 
     def dense(self, name: str, bits: int, n: int) -> Estimate:
-        """Of noisy counts."""
+        """The error of noisy counts."""
         return self.error(name, bits, n, DENSE[name](bits=bits, n=n, epsilon=self.settings["epsilon"]))
 
     def weights(self, bits: int, n: int) -> Estimate:
-        """Of multiplicative weights."""
+        """The error of multiplicative weights."""
         return self.error(WEIGHTS, bits, n, multiplicative_weights(bits, self.settings))
 
     def points(self, bits: int, n: int) -> Estimate:
-        """Of interior points, at the best number of quantiles."""
+        """The error of interior points, at the best number of quantiles."""
         counts = self.settings["quantiles"]
         found = [self.quantile(POINTS, bits, n, quantile_release(bits, k, self.settings), k) for k in counts]
         return estimates.smallest(found, level=self.settings["level"])
 
     def search(self, name: str, bits: int, n: int, calibration: str) -> list[Row]:
-        """Of SanThresholds, at the least design that is private; nothing where none is."""
+        """Rows of SanThresholds, at the least design that is private at n; none if no design is."""
         for design in sorted(self.settings["designs"]):
             made = san_thresholds(bits, design, n, calibration, self.settings)
             if made is not None:
@@ -175,7 +175,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
     dense, wide_, counts = (len(settings[name]) for name in ("dense", "wide", "quantiles"))
     cells = 2 * len(exponents["counts"]) + len(exponents["proved"]) + len(exponents["printed"])
     cells += counts * len(exponents["points"]) + 2 * dense + (counts + 1) * wide_
-    cells += 7 * (3 * dense + counts * wide_) + wide_  # of the searches, about
+    cells += 7 * (3 * dense + counts * wide_) + wide_  # for the searches, roughly
     cells += len(exponents["weights"]) + dense
     with Progress(cells, "largest errors", unit="cells") as progress:
         measured = Measured(settings, context, progress)
@@ -207,7 +207,7 @@ def _by_n(measured: Measured) -> list[Row]:
 
 
 def _by_d(measured: Measured) -> list[Row]:
-    """The error against d at the largest n of each (that is exact in float32)."""
+    """The error against d, for each sanitizer at its largest n that is exact in float32."""
     settings, rows = measured.settings, []
     exponents = settings["exponents"]
     sizes = {
@@ -230,7 +230,7 @@ def _by_d(measured: Measured) -> list[Row]:
 
 
 def _least_n(measured: Measured) -> list[Row]:
-    """The least n, up to a factor of 2^(1/4), with which 1 - beta of the runs keep alpha."""
+    """The least n, up to a factor of 2^(1/4), at which 1 - beta of the runs have an error of at most alpha."""
     settings, rows = measured.settings, []
     for name in DENSE:
         for bits in settings["dense"]:
@@ -249,7 +249,7 @@ def _least_n(measured: Measured) -> list[Row]:
 
 
 def _any_class(measured: Measured) -> list[Row]:
-    """Multiplicative weights and, by its exact law, BLR: sanitizers of any class on a dense domain."""
+    """Multiplicative weights and, by its exact law, BLR, which are sanitizers for any class on a dense domain."""
     settings, rows = measured.settings, []
     bits, exponents = settings["bits"], settings["exponents"]
     for exponent in exponents["weights"]:
@@ -282,7 +282,7 @@ def _size(quarter: int) -> int:
 
 
 def _bisected(error: Callable[[int], Estimate], settings: Settings, highest: int = 80) -> int | None:
-    """The least q with error(2^(q/4)) <= alpha, as errors fall; None if none is."""
+    """The least q with error(2^(q/4)) <= alpha, by bisection, as errors fall with n; None if there is none up to `highest`."""
     low, high = 16, highest
     if error(_size(high)).value > settings["alpha"]:
         return None
@@ -293,7 +293,7 @@ def _bisected(error: Callable[[int], Estimate], settings: Settings, highest: int
 
 
 def _theorems(settings: Settings) -> list[Row]:
-    """What `sample_size` says."""
+    """The numbers of points that `sample_size` states."""
     alpha, beta, epsilon, delta = (settings[name] for name in ("alpha", "beta", "epsilon", "delta"))
     rows = []
     for bits in settings["dense"]:

@@ -1,7 +1,7 @@
 """What does Reorder-Slice-Compute cost as the number of slices grows?
 
 Two pictures: (a) the total epsilon of each accountant against the number of slices, above a lower bound audited from runs on a pair of
-datasets built to hurt; (b) how often the proof's data holder is called on its worst case, beside the exact law and the paper's bound.
+datasets built to be hard; (b) how often the proof's data holder is called on its worst case, beside the exact law and the paper's bound.
 """
 
 from experiments.runner import Experiment

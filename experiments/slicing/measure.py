@@ -1,4 +1,4 @@
-"""The accountants' curves, the audit, and the holder's calls."""
+"""Computes the accountants' curves, and measures the audit and the holder's calls."""
 
 import math
 from typing import Any
@@ -19,16 +19,16 @@ from experiments.records import Row, exact
 from experiments.runner import Context
 from experiments.settings import Settings
 
-SHOWN = 14  # calls to the holder, at most, in the picture
+SHOWN = 14  # number of w in the picture of calls to the holder, from 0
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "total epsilon", "calls: ..."."""
+    """All rows: panels "total epsilon" and "calls"."""
     return [*_accountants(settings), *_audits(settings, context), *_calls(settings, context)]
 
 
 def _accountants(settings: Settings) -> list[Row]:
-    """Total epsilon at the given delta, for any number of slices by the analyses that do not care."""
+    """Total epsilon of each accountant at the given delta, against the number of slices; infinite ones are left out."""
     rows = []
     compute = Guarantee(settings["compute_epsilon"], 0.0, ADD_OR_REMOVE_ONE)
     for slices in settings["slices"]:
@@ -45,7 +45,7 @@ def _accountants(settings: Settings) -> list[Row]:
 
 @frozen
 class Domino:
-    """Points 1, 2, 3, ... and, on D', one point 0 before them; every slice is the smallest point and what the noise adds.
+    """Points 1, 2, 3, ... and, on D', one point 0 before them; every slice is the smallest point and as many more as the noise says.
 
     Its compute is a noisy sum of the signs (-1)^x, of sensitivity 1: a slice that begins one point later has the opposite signs.
     """
@@ -57,12 +57,12 @@ class Domino:
 
     @property
     def rows(self) -> int:
-        """Enough points, but for a probability of about 1e-9, at slice noise 1/4 or more."""
+        """A number of points that suffices, except with probability about 1e-9, if slice_epsilon is 1/4 or more."""
         return self.slices * 5 + 40 + 24 * math.isqrt(self.slices)
 
 
 def evidence(key: Array, domino: Domino) -> Int[Array, ""]:
-    """One run's log likelihood ratio for D' against D, in hundredths: all that a run tells."""
+    """One run's log-likelihood ratio for D' against D, in hundredths, which is all the evidence that a run gives."""
     signs = 1 - 2 * (jnp.arange(domino.rows, dtype=jnp.int32) % 2)
     present = (jnp.arange(domino.rows, dtype=jnp.int32) > 0) | domino.extra
     run = Slicing.create(present, slice_epsilon=domino.slice_epsilon)
@@ -79,8 +79,8 @@ def evidence(key: Array, domino: Domino) -> Int[Array, ""]:
 
 
 def _log_likelihood(answers: Int[Array, "slices"], extra: Array, domino: Domino) -> Float[Array, ""]:
-    """Of a run's answers, by the forward recursion over the sign of the first point of the next slice."""
-    stay = jnp.exp(-domino.slice_epsilon) / (1 + jnp.exp(-domino.slice_epsilon))  # an even number of points: odd noise
+    """The log-likelihood of a run's answers, by the forward recursion over the sign of the first point of the next slice."""
+    stay = jnp.exp(-domino.slice_epsilon) / (1 + jnp.exp(-domino.slice_epsilon))  # P[even slice], that is, odd noise
     signs = jnp.array([1, -1], jnp.int32)
 
     def step(state: Array, answer: Array) -> tuple[Array, Array]:

@@ -1,8 +1,8 @@
 """The four tables of MULTI §1.3: for every cell the measured exponents of k and of log|X|, beside the theorems'.
 
-Each row runs the algorithm that its theorem names, on data that its definition asks for: realizable ones for PAC rows, and for agnostic
-rows labels of which a part is flipped, judged by excess error (Definitions 5, 15). Which algorithms, and why a measured exponent is not
-the theorem's where it is not, is said in `cells`.
+Each row runs the algorithm that its theorem names, on the data that its definition requires: realizable data for PAC rows and, for agnostic
+rows, data with a share of the labels flipped, judged by excess error (Definitions 5, 15). `cells` says which algorithms these are, and why
+a measured exponent is not the theorem's where the two differ.
 """
 
 from experiments.runner import Experiment

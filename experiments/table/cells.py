@@ -2,12 +2,12 @@
 
 | kind | what is measured |
 |---|---|
-| single | a direct sum: the learner of one concept at its share of epsilon, which must succeed but for beta/k (Observation 32) |
-| joint | GenericLearner with its k labels together, by its law given the sanitizer's draw |
+| single | a direct sum: the learner of one concept at its share of epsilon, which may fail with probability beta/k (Observation 32) |
+| joint | GenericLearner on its k labels together, by its law given the sanitizer's draw |
 | flat | PointLearner, by its law |
 | closed form | ParityLearner, whose failure over data and coins is known exactly |
 
-Points have mass 0.3 at the target, thresholds log-uniform data, parities uniform ones.
+Points have mass 0.3 at the target, thresholds have log-uniform data, and parities uniform data.
 """
 
 import dataclasses
@@ -33,10 +33,10 @@ from dpjax.sanitizers import cdf
 from dpjax.sanitizers import points as sanitizer
 from experiments.settings import Settings
 
-TARGET = 0  # of the points below
+TARGET = 0  # the target's place among the points below
 POINTS = [129, 3, 64, 5, 200, 32, 7]
 MASSES = [0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05]
-SLICES, LEVELS = 500, 3  # of the distribution function at 16 bits; slices grow with the bits
+SLICES, LEVELS = 500, 3  # m and levels of the distribution function's quantiles at 16 bits; m grows with the bits
 
 ABOVE = "composition costs $k^{0.51}$ here, and ln(|H|k/β), by which n* was divided, is too flat, since fewer than |H| hypotheses are bad"
 ROOM = "on log-uniform data $2^{2αd}$ thresholds are good, so that n* grows with (1 − 2α) log|C| + log(k/β)"
@@ -51,11 +51,11 @@ class Cell:
     """A cell of the paper's tables and what is measured for it.
 
     Attributes:
-        entry: the cell. series: the algorithm. kind: see the module. concepts: "points", "thresholds" or "parities".
+        entry: the paper's cell. series: the algorithm. kind: see the module. concepts: "points", "thresholds" or "parities".
         make: (k, bits, settings) -> the learner (of one concept, where kind is "single"). It is None for a closed form.
-        hypotheses: bits -> |H| where concepts are chosen by exponential mechanisms that must succeed but for beta/k. Then n* has a factor
-            ln(|H| k / beta): the tables hide it beside a power of k, and ln(k / beta) beside log|C|.
-        why_k, why_bits: why an exponent that is measured may miss the theorem's.
+        hypotheses: bits -> |H|, if concepts are chosen by exponential mechanisms that may fail with probability beta/k each. Then n* has a
+            factor ln(|H| k / beta); the tables hide it beside a power of k, and they hide ln(k / beta) beside log|C|.
+        why_k, why_bits: why a measured exponent may miss the theorem's.
     """
 
     entry: tables.Entry
@@ -69,13 +69,13 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """For a row of the picture."""
+        """The name of the cell's row in the picture."""
         hypotheses = "" if self.entry.hypotheses == "both" else f", {self.entry.hypotheses}"
         concepts = f"general ({self.concepts[:-1]})" if self.entry.concepts == "general" else self.entry.concepts
         return f"{self.entry.privacy}, {concepts}, {self.entry.setting}{hypotheses}: {self.series}"
 
     def factor(self, of: str, settings: Settings) -> Callable[[float], float]:
-        """What is beside the power of k, or of log|X|."""
+        """The factor of n* beside the power of k, or of log|X|."""
         choices, fixed, beta = self.hypotheses, settings["fixed"], settings["beta"]
         if choices is None:
             return lambda x: 1.0
@@ -87,7 +87,7 @@ class Cell:
         return lambda d: 1.0 + math.log(fixed["k"] / beta) / math.log(choices(int(d)))
 
     def distribution(self, k: int, bits: int, settings: Settings) -> Any:
-        """What the definition asks for: labels of the class, or noisy ones."""
+        """The data that the definition requires: labelled by a concept of the class, or with noisy labels."""
         law = _LAWS[self.concepts](1 if self.kind == "single" else k, bits, self.kind)
         return law if self.entry.setting == tables.PAC else agnostic.noisy(law, flip=settings["flip"])
 
@@ -115,7 +115,7 @@ _LAWS = {"points": _points, "thresholds": _thresholds, "parities": _parities}
 
 
 def share(k: int, settings: Settings, accountant: str) -> float:
-    """What one of k pure learners may spend."""
+    """The epsilon that each of k pure learners may spend."""
     delta = 0.0 if accountant == "basic" else settings["delta"]
     total = Guarantee(settings["epsilon"], delta, REPLACE_ONE)
     return calibrate(total, k, accountant=accountant, delta_share=0.0).epsilon
@@ -125,7 +125,7 @@ def share(k: int, settings: Settings, accountant: str) -> float:
 class Hashed:
     """The improper pure learner of the target point, by its law given its hash.
 
-    Every bucket but the target's, and all-zero, err on the target's mass, which is more than alpha: only the target's bucket can be good.
+    Every bucket but the target's, and all-zero, err on the target's mass. This is more than alpha, so only the target's bucket can be good.
     """
 
     learner: Any
@@ -135,7 +135,7 @@ class Hashed:
         return self.learner(key, sample)
 
     def population_failure(self, key: Array, sample: Sample, distribution: Any, alpha: Any) -> Array:
-        """P[not the target's bucket, or that bucket is no good | sample, hash]."""
+        """P[not the target's bucket, or that bucket is not good | sample, hash]."""
         given = self.learner.given(self.learner.hash(key))
         one = Sample.tree_unflatten((False, False), (self.target[None], jnp.ones(1, jnp.int32), jnp.int32(1)))
         bucket = given.named(one)[0]
@@ -159,7 +159,7 @@ def _point_learner(k: int, bits: int, settings: Settings) -> Any:
 
 
 def _generic(k: int, bits: int, settings: Settings, release: Any, concepts: Any) -> Any:
-    """Half of the budget for the database, the rest for the labels, by optimal composition."""
+    """GenericLearner with half of the budget for the database and the rest for the labels, by optimal composition."""
     epsilon, delta = settings["epsilon"], settings["delta"]
     return generic.learner(
         sanitizer=release, concepts=concepts, k=k, epsilon=epsilon, delta=delta, accountant="optimal"
@@ -168,7 +168,7 @@ def _generic(k: int, bits: int, settings: Settings, release: Any, concepts: Any)
 
 @frozen
 class OnHistogram:
-    """GenericLearner on a histogram, which is told the public number of examples."""
+    """GenericLearner on a histogram, which gets the public number of examples."""
 
     learner: Any
 
@@ -176,7 +176,7 @@ class OnHistogram:
         return self._for(sample)(key, sample)
 
     def population_failure(self, key: Array, sample: Any, distribution: Any, alpha: Any) -> Array:
-        """As GenericLearner's."""
+        """The same as GenericLearner's."""
         return self._for(sample).population_failure(key, sample, distribution, alpha)
 
     def _for(self, sample: Any) -> Any:
@@ -190,7 +190,7 @@ def _generic_points(k: int, bits: int, settings: Settings) -> Any:
 
 
 def _generic_thresholds(k: int, bits: int, settings: Settings) -> Any:
-    """Whatever is proved for these slices: the least n is measured."""
+    """GenericLearner on a private CDF; these slices need not suffice by the proof, because the least n is measured."""
     solver = interior_point.exponential(bits=2 * bits, epsilon=settings["epsilon"] / (8 * LEVELS))
     m = SLICES * bits // 16
     released = quantiles.recursive(solver=solver, bits=bits, depth=LEVELS, m=m, allow_unproved=True)
@@ -206,7 +206,7 @@ def _few(bits: int) -> float:
 
 
 def _cells() -> tuple[Cell, ...]:
-    """All that have a learner, in the order of the tables."""
+    """All cells that have a learner, in the order of the tables."""
     found = []
 
     def add(series: str, kind: str, of: str, make: Any, choices: Any, why: Any, **wanted: str) -> None:

@@ -1,4 +1,4 @@
-"""The picture, from the table alone."""
+"""Draws the picture from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -10,7 +10,7 @@ from experiments.settings import Settings
 from experiments.table.cells import CELLS
 from experiments.table.measure import misses
 
-NO_BOUND = -0.1  # where the bar begins of a cell without a lower bound
+NO_BOUND = -0.1  # where the bar of a cell without a lower bound begins
 TITLES = {"k": "exponent of k (concepts)", "log|X|": "exponent of log|X| (bits of the domain)"}
 
 
@@ -42,7 +42,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def _panel(axes: Any, of: str, rows: dict[str, list[Row]], places: dict[str, int], notes: dict[str, int]) -> None:
-    """Bars for the theorems, points for what is measured, and the number of a note where both do not meet."""
+    """Draws bars for the theorems, points for what is measured, and the number of a note where the two do not meet."""
     measured = [row for row in rows.get(f"exponent of {of}", []) if row.series in places]
     least = {row.series: row.value for row in rows.get(f"lower of {of}", [])}
     for number, row in enumerate(rows.get(f"upper of {of}", [])):
@@ -72,12 +72,12 @@ def _panel(axes: Any, of: str, rows: dict[str, list[Row]], places: dict[str, int
 
 
 def _words(name: str) -> str:
-    """The paper's names of the classes in full."""
+    """A cell's name with the paper's short names of the classes in full."""
     for short, word in (("POINT", "points"), ("THRESH", "thresholds"), ("PAR", "parities")):
         name = name.replace(f", {short},", f", {word},")
     return name
 
 
 def _mark(number: int) -> str:
-    """The sign of a note."""
+    """The superscript that marks a note."""
     return "¹²³⁴⁵⁶⁷⁸⁹"[number - 1]

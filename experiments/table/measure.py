@@ -1,4 +1,4 @@
-"""n* of every cell against k and against log|X|, the exponents fitted to them, and what the theorems say."""
+"""Measures n* of every cell against k and against log|X|, and fits exponents to it, beside what the theorems say."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,12 +12,12 @@ from experiments.runner import Context
 from experiments.settings import Settings
 from experiments.table.cells import CELLS, Cell, share
 
-MAXIMUM = 2**20  # examples; beyond that a cell is left out
+MAXIMUM = 2**20  # examples; a cell that needs more is left out
 NUMBERS = ("alpha", "level", "draws", "rtol")
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "n by k", "n by log|X|"; "exponent of k" and so on (x: its place in CELLS), "upper of k", "lower of k"."""
+    """All rows: panels "n by k", "n by log|X|"; "exponent of k" and so on (x: the cell's place in CELLS), "upper of k", "lower of k"."""
     rows = []
     with Progress(2 * len(CELLS), "cells", unit="cells") as progress:
         for cell in CELLS:
@@ -29,7 +29,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def grid(cell: Cell, of: str, settings: Settings) -> Sequence[int]:
-    """The k, or the bits, at which a cell is measured."""
+    """The numbers of concepts k, or of bits, at which a cell is measured."""
     if of == "k":
         kind = {"closed form": "flat", "single": cell.entry.privacy}.get(cell.kind, cell.kind)
         return settings["concepts"][kind]
@@ -39,7 +39,7 @@ def grid(cell: Cell, of: str, settings: Settings) -> Sequence[int]:
 
 
 def _least(cell: Cell, of: str, x: int, settings: Settings, context: Context) -> Row:
-    """n* at this k, or at these bits."""
+    """n* at this number of concepts k, or of bits."""
     fixed = settings["fixed"]
     k, bits = (x, fixed["bits"]) if of == "k" else (fixed["k"], x)
     if of == "k" and cell.concepts == "parities":
@@ -72,7 +72,7 @@ def _least(cell: Cell, of: str, x: int, settings: Settings, context: Context) ->
 
 
 def _guess(cell: Cell, k: int, bits: int, settings: Settings) -> int:
-    """Where the search starts: it decides on time, and on the capacity, which all k of a direct sum share, and so one program."""
+    """Where the search starts; it affects the time, and the capacity, which all k of a direct sum share, and with it one program."""
     if cell.kind == "flat":
         return 600
     if cell.kind == "joint":
@@ -85,7 +85,7 @@ def _guess(cell: Cell, k: int, bits: int, settings: Settings) -> int:
 
 
 def fitted(rows: list[Row], settings: Settings) -> Iterator[Row]:
-    """The exponents of the n* measured, beside the theorems'."""
+    """The exponents fitted to the measured n*, beside the theorems' exponents."""
     for place, cell in enumerate(CELLS):
         for of in ("k", "log|X|"):
             part = records.series(rows, f"n by {of}").get(cell.name, [])
@@ -107,7 +107,7 @@ def theorems(entry: tables.Entry, of: str) -> tuple[float, float]:
 
 
 def misses(cell: Cell, of: str, exponent: Row) -> str:
-    """Why an interval does not meet the theorems', in words; "" if it does."""
+    """Why the interval of a measured exponent does not meet the theorems' exponents, in words; "" if it does."""
     upper, lower = theorems(cell.entry, of)
     if exponent.low - 0.005 <= upper and (not cell.entry.lower or exponent.high + 0.005 >= lower):
         return ""

@@ -1,7 +1,7 @@
 """How many examples does it take to learn a threshold over {0, ..., 2^d - 1} privately?
 
-Three pictures: (a) the least n with failure <= beta against d, for four learners, by exact laws, beside what the theorems ask;
-(b) success against n at one d, exact law and Monte Carlo on top of each other; (c) the anatomy of one run of RecConcave.
+Three pictures: (a) the least n with failure <= beta against d, for four learners, by exact laws, beside what the theorems require;
+(b) success against n at one d, by exact law and by Monte Carlo on top of each other; (c) the anatomy of one run of RecConcave.
 """
 
 from dpjax.core.arguments import CALIBRATIONS
@@ -9,7 +9,7 @@ from experiments.runner import Experiment
 from experiments.thresholds.draw import draw
 from experiments.thresholds.measure import measure
 
-# Draws: ERM's failures come from the data, so its mean law needs many; RecConcave's come from its coins, whose law is exact.
+# Draws: ERM's failures come from the data, so its mean law needs many draws; RecConcave's come from its coins, whose law is exact.
 COMMON = {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "beta": 0.1, "calibration": "proved", "level": 0.95}
 SUCCESS = {
     "bits": 64,

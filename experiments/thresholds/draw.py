@@ -1,4 +1,4 @@
-"""The three pictures, from the table alone."""
+"""Draws the three pictures from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -37,7 +37,7 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
         x, value, low, high = records.columns(part)
         style.interval(axes, x, value, low, high, color=COLOUR[name], marker="o", label=captions.words(name))
     for number, (name, part) in enumerate(theorems.items()):
-        dashes = (5 * number, (4, 6))  # shifted: where two theorems ask for the same, both colours are seen
+        dashes = (5 * number, (4, 6))  # shifted, so that both colours show where two theorems agree
         axes.plot(*records.curve(part), linestyle=dashes, color=COLOUR[name], linewidth=1)
     axes.plot([], [], "--", color="grey", linewidth=1, label="the theorem, as printed")
     _mark_crossing(axes, measured)
@@ -54,7 +54,7 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
 
 
 def _mark_crossing(axes: Any, measured: dict[str, list[Row]]) -> None:
-    """The d from which RecConcave needs fewer examples than the exponential mechanism."""
+    """Marks the d from which RecConcave needs fewer examples than the exponential mechanism."""
     found = crossing(measured.get("exponential mechanism", []), measured.get("RecConcave, N=2", []))
     if found is None:
         return
@@ -142,7 +142,7 @@ def _draw_windows(axes: Any, lines: dict[str, list[Row]], chosen: dict[str, floa
         *records.curve(lines["q(j)"]), "s-", color=style.COLOURS[3], label="q(j) = min(L(j) − (1 − α) r, r − L(j + 1))"
     )
     top = max(r.value for r in lines["q(j)"])
-    right.set(ylabel="q(j) (examples)", ylim=(-3 * top, 1.4 * top))  # what is far below cannot be chosen
+    right.set(ylabel="q(j) (examples)", ylim=(-3 * top, 1.4 * top))  # a j with a q far below this cannot be chosen
     right.grid(False)
     right.spines["right"].set_visible(True)
     axes.axvline(chosen["k"], color=style.COLOURS[2], label=f"chosen: k = {chosen['k']:.0f}")

@@ -1,4 +1,4 @@
-"""The numbers of the three pictures."""
+"""Measures the numbers of the three pictures."""
 
 import functools
 from typing import Any
@@ -22,7 +22,7 @@ from experiments.settings import Settings
 
 
 def learner(name: str, bits: int, settings: Settings) -> Any:
-    """The learner of that name at the experiment's privacy. LearnThresholds gets twice alpha: its RecConcave then runs at alpha."""
+    """The learner of that name at the experiment's privacy. LearnThresholds gets twice alpha, so its RecConcave runs at alpha."""
     epsilon, delta = settings["epsilon"], settings["delta"]
     if name == "ERM":
         return thresholds.erm(bits=bits)
@@ -46,7 +46,7 @@ FIRST_GUESS = {"ERM": 20, "exponential mechanism": 40, "binary search": 800, "Re
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """All rows: panels "least n", "success", "anatomy: ..."."""
+    """All rows: panels "least n", "theorem", "success by law", "success by trials", "settings", "anatomy: ..."."""
     return [
         *_least_n(settings, context),
         *_bounds(settings),
@@ -75,7 +75,7 @@ def _experiment(name: str, bits: int, n: int, capacity: int, settings: Settings)
 
 
 def _bounds(settings: Settings) -> list[Row]:
-    """What the theorems ask for population error alpha with probability 1 - beta."""
+    """The numbers of examples that the theorems require for population error alpha with probability 1 - beta."""
     rows = []
     for bits in settings["bits"]:
         for name in LEARNERS:
@@ -134,7 +134,7 @@ def _success(settings: Settings, context: Context) -> list[Row]:
 def _mean_success(
     experiment: pac.Experiment, key: dict[str, Any], cell: int, draws: int, level: float, context: Context
 ) -> tuple[float, float, float]:
-    """(value, low, high) of 1 - mean failure, cut to [0, 1]."""
+    """(value, low, high) of 1 - mean failure, clipped to [0, 1]."""
     laws = context.evaluate(pac.failure, experiment, key=key, cell=cell, draws=draws, chunk=1024)
     failure = estimates.mean(laws, level=level)
     return tuple(min(max(1 - p, 0.0), 1.0) for p in (failure.value, failure.high, failure.low))  # type: ignore[return-value]
@@ -144,7 +144,7 @@ def _mean_success(
 
 
 def _anatomy(settings: Settings, context: Context) -> list[Row]:
-    """Q, L, q, the blocks near the target, what was chosen: the data of the paper's Figures 5 to 7 in one run."""
+    """Rows of Q, L, q, the blocks near the target and what was chosen: the data of the paper's Figures 5 to 7 in one run."""
     bits, n = settings["anatomy"]["bits"], settings["anatomy"]["n"]
     experiment = _experiment("RecConcave, N=2", bits, n, bucket(n), settings)
     seen = jax.device_get(dissect(jax.random.fold_in(context.root, 2**31), experiment))
@@ -178,7 +178,7 @@ def _anatomy_quality(pieces: Any, target: int) -> list[Row]:
 
 
 def _anatomy_blocks(name: str, block: Any, kept: bool, k: int, shift: int, bits: int) -> list[Row]:
-    """The winning block and its two neighbours: ends as signed logs (low, high), value 1 for the winner, 2 if released."""
+    """The winning block and its two neighbours; low and high are its ends as signed logs, value is 1 for the winner, 2 if released."""
     low, high = (wide.to_ints(np.asarray(end))[0] for end in (block.interval.low, block.interval.high))
     target, size, begin = 1 << (bits - 1), 8 << k, shift * (4 << k)
     rows = []

@@ -1,8 +1,8 @@
 """How many examples does a tuned split of the privacy budget save?
 
 Every algorithm keeps the same total (epsilon, delta) with the split that its factory derives and with one tuned through its exact law
-(`dpjax.relaxations.tune`), or, where whole numbers are chosen, with the best plan of a list (`listed`). Tuned on some datasets, measured on
-others: failure against n, the least n, and what each mechanism spends.
+(`dpjax.relaxations.tune`), or, where integers are chosen, with the best plan of a list (`listed`). Splits are tuned on some datasets and
+measured on others: failure against n, the least n, and what each mechanism spends.
 """
 
 from experiments.runner import Experiment

@@ -1,4 +1,4 @@
-"""The picture, from the table alone."""
+"""Draws the picture from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -23,7 +23,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
-    """Writes tuning as PNG and SVG: failure against n, and below it what each mechanism spends, or the whole numbers of a plan."""
+    """Writes tuning as PNG and SVG: failure against n, and below it what each mechanism spends, or the integers of a plan."""
     names = [*settings["cases"], *settings["listed"]]
     least = records.series(rows, "least n")
     wide, blocks = min(len(names), MOST_COLUMNS), -(-len(names) // MOST_COLUMNS)
@@ -82,12 +82,12 @@ def _draw_parts(axes: Any, parts: dict[str, list[Row]], settings: Settings) -> N
 
 
 def _mechanism(name: str) -> str:
-    """A_dist runs twice on a level, on the blocks A and on the blocks B."""
+    """A mechanism's name for the legend; A_dist runs twice on a level, on the blocks A and on the blocks B."""
     return name.replace("A_dist a", "A_dist on A").replace("A_dist b", "A_dist on B")
 
 
 def _write_plan(axes: Any, parts: dict[str, list[Row]]) -> None:
-    """Whole numbers of a plan, derived and tuned."""
+    """Writes the integers of a plan, derived and tuned."""
     lines = [f"{name}: {part[0].value:g} → {part[1].value:g}" for name, part in parts.items()]
     axes.text(
         0.5,

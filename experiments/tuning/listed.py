@@ -1,9 +1,9 @@
 """Plans without a derivative, listed and compared by simulation: set cover's rounds, and the sizes of rectangles by slices.
 
-*Rectangles.* The proof that slices of public size compose (`dpjax.learners.rectangles`) holds for every size, as the noisy count does for
-every threshold: m and tau follow from what the solvers and the test are to fail with, not from the budget. So cutting smaller slices keeps
-(epsilon, delta), but no failure is proved: such a learner refuses to name a sample size. (Verified exactly for m = tau = 1, the least there
-are, in `tests/test_rectangles.py`.)
+*Rectangles.* The proof that slices of public size compose (`dpjax.learners.rectangles`) holds for every size, and the privacy of the noisy
+count holds for every threshold: m and tau follow from the failure probabilities allowed to the solvers and to the test, not from the
+budget. So cutting smaller slices keeps (epsilon, delta), but no failure probability is proved: such a learner refuses to name a sample
+size. (Verified exactly for m = tau = 1, the least possible, in `tests/test_rectangles.py`.)
 """
 
 import dataclasses
@@ -28,14 +28,14 @@ from experiments.records import Row, exact
 from experiments.settings import Settings
 
 STEP = 1.05  # the least n is sought on a grid of this ratio
-SURELY = 0.75  # of beta
+SURELY = 0.75  # share of beta that a plan must keep at the largest n
 WORDS = 12
-SHRUNK = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)  # slices of rectangles, of what is derived
+SHRUNK = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)  # sizes of rectangles' slices, as shares of the derived size
 
 
 @dataclasses.dataclass(frozen=True)
 class Listed:
-    """Plans of one total, and trials of a plan.
+    """Plans of one total budget, and trials of a plan.
 
     Attributes:
       plans: settings -> the plans; the derived one first.
@@ -49,14 +49,14 @@ class Listed:
 
 
 def measured(number: int, name: str, settings: Settings, seed: int) -> list[Row]:
-    """The rows of one learner: the plan of the least n on some data, its least n on others, and failures around it."""
+    """The rows of one learner: the plan with the least n on some data, its least n on other data, and failures around it."""
     case, plans = LISTED[name], LISTED[name].plans(settings)
     train, held_out = (jax.random.fold_in(jax.random.key(seed), offset) for offset in (1, 2))
     judged = functools.partial(failure, case, settings)
     tuned, bar = plans[0], _least(functools.partial(judged, plans[0], key=train), settings["beta"], case.maximum)
     for plan in plans[1:]:
-        # Most plans are refused by one look at what is the least n so far. Slices too small for their solver fail however many examples
-        # there are: at the largest n, too, a plan must keep beta, and well, or its least n would be an accident of the draws.
+        # Most plans are rejected by one test at the least n so far. Slices too small for their solver fail however many examples there are,
+        # so a plan must also keep beta, with a margin, at the largest n: otherwise its least n would be an accident of the draws.
         at_bar, at_most = (judged(plan, n, key=train) for n in (bar, case.maximum))
         if at_bar <= settings["beta"] and at_most <= SURELY * settings["beta"]:
             found = _least(functools.partial(judged, plan, key=train), settings["beta"], bar)
@@ -80,7 +80,7 @@ def measured(number: int, name: str, settings: Settings, seed: int) -> list[Row]
 
 
 def failure(case: Listed, settings: Settings, plan: Any, n: int, *, key: Any) -> float:
-    """The share of failures in `runs` runs on n examples, each on data of its own."""
+    """The share of failures in `runs` runs on n examples, each on its own data."""
     keys = jax.random.split(jax.random.clone(key), settings["runs"])  # the same data for all plans and n
     return float(_share(plan, jnp.int32(n), settings["alpha"], keys, case.wrong))
 
@@ -95,7 +95,7 @@ def _share(plan: Any, n: Any, alpha: Any, keys: Any, wrong: Any) -> Any:
 
 
 def _least(judged: Callable[[int], float], beta: float, most: int) -> int:
-    """The least n of the grid that fails with at most beta, by bisection; `most` if none below it does."""
+    """The least n of the grid at which the failure is at most beta, by bisection; `most` if there is none below it."""
     low, high = 0, math.ceil(math.log(most / 16) / math.log(STEP))
     while low < high:
         middle = (low + high) // 2
@@ -112,7 +112,7 @@ def _covers(settings: Settings) -> list[Any]:
 
 
 def _cover_wrong(learner: Any, n: Any, alpha: Any, data: Any, key: Any) -> Any:
-    """Examples of which nine in sixteen satisfy a conjunction of three literals."""
+    """Whether a run fails on examples of which nine in sixteen satisfy a conjunction of three literals."""
     half, words = jax.random.split(data)
     most = 1024
     x = jax.random.bernoulli(words, 0.5, (most, WORDS))
@@ -125,7 +125,7 @@ def _cover_wrong(learner: Any, n: Any, alpha: Any, data: Any, key: Any) -> Any:
 
 
 def _packed(rows: Any) -> Any:
-    """Bits of a word for 32 rows each, as `Assignments` holds them."""
+    """The rows packed into the bits of words, 32 rows for each, as `Assignments` holds them."""
     words = rows.reshape(-1, bits.WORD, rows.shape[1]).astype(jnp.uint32)
     return jnp.sum(words << np.arange(bits.WORD, dtype=np.uint32)[None, :, None], axis=1, dtype=jnp.uint32)
 
@@ -134,7 +134,7 @@ def _packed(rows: Any) -> Any:
 
 
 def _cut_down(derived: Any, size: float, threshold: float) -> Any:
-    """The same learner with so much of its slices and of its threshold, and no proof of how often it fails."""
+    """The same learner with these shares of its slices and of its threshold, and no proof of how often it fails."""
     shrunk: dict[str, Any] = {
         "size": np.int32(max(1, round(float(derived.size) * size))),
         "threshold": np.int32(max(1, round(float(derived.threshold) * threshold))),
@@ -145,7 +145,7 @@ def _cut_down(derived: Any, size: float, threshold: float) -> Any:
 
 def _sizes(axes: int) -> Callable[[Settings], list[Any]]:
     def plans(settings: Settings) -> list[Any]:
-        """Smaller slices and thresholds: neither costs privacy, but the derived failure holds no longer (spent_beta = 1)."""
+        """The derived learner, and smaller slices and thresholds: privacy is kept, but not the derived failure (spent_beta = 1)."""
         given = {name: settings[name] for name in ("epsilon", "delta", "beta")}
         derived = rectangles.rectangles(axes=axes, bits=16, **given)
         return [derived, *(_cut_down(derived, size, threshold) for size in SHRUNK for threshold in (1.0, 0.6, 0.3))]
@@ -154,7 +154,7 @@ def _sizes(axes: int) -> Callable[[Settings], list[Any]]:
 
 
 def _rectangle_wrong(learner: Any, n: Any, alpha: Any, data: Any, key: Any) -> Any:
-    """Uniform examples, of a target whose sides take a random half to nine tenths of the domain."""
+    """Whether a run fails on uniform examples of a target whose sides are a random share of the domain, from a half to nine tenths."""
     low, side = jax.random.split(data)
     starts = jax.random.randint(low, (learner.axes,), 0, 2**12).astype(jnp.uint32)
     sides = jax.random.randint(side, (learner.axes,), 2**15, 15 * 2**12).astype(jnp.uint32)

@@ -1,4 +1,4 @@
-"""The numbers of the picture."""
+"""Measures the numbers of the picture."""
 
 import dataclasses
 import functools
@@ -30,11 +30,11 @@ class Case:
 
     Attributes:
       make: settings -> the algorithm with the split that its factory derives.
-      draw: (generator, bits, largest n) -> a function n -> one dataset; the data of fewer examples are among those of more.
-      parts: the algorithm -> what each mechanism spends of epsilon, all together the total.
-      maximum: rows of a dataset; the largest n.
-      failure: (settings, algorithm, dataset) -> what is to be small.
-      guarantee: the algorithm -> what is promised of the whole of which it is a part.
+      draw: (generator, bits, largest n) -> a function n -> one dataset; a smaller dataset is contained in each larger one.
+      parts: the algorithm -> the epsilon that each mechanism spends, by name; they add up to the total.
+      maximum: the number of rows of a dataset, which is the largest n.
+      failure: (settings, algorithm, dataset) -> the failure probability, which is to be small.
+      guarantee: the algorithm -> the guarantee of the whole release of which it is a part.
     """
 
     make: Callable[[Settings], Any]
@@ -50,7 +50,7 @@ class Case:
 def measure(settings: Settings, context: Context) -> list[Row]:
     """Panels "least n" and "failure, NAME" (series derived, tuned), "epsilon, NAME" (x = 0 derived, 1 tuned), "guarantee, NAME".
 
-    Of listed plans "plan, NAME" in place of "epsilon, NAME".
+    Listed plans have "plan, NAME" in place of "epsilon, NAME".
     """
     rows: list[Row] = []
     with Progress(len(settings["cases"]) + len(settings["listed"]), "tuning", unit="cases", silent=True) as bar:
@@ -110,7 +110,7 @@ def _measured(number: int, name: str, settings: Settings, seed: int) -> list[Row
 
 
 def _sampler(case: Case, settings: Settings, seed: Sequence[int]) -> Sampler:
-    """n -> datasets of n examples, drawn once."""
+    """The function n -> datasets of n examples, which are drawn once for all n."""
     rng = np.random.default_rng(seed)
     each = [case.draw(rng, settings["bits"], case.maximum) for _ in range(settings["datasets"])]
     return lambda n: [at(n) for at in each]
@@ -120,7 +120,7 @@ def _sampler(case: Case, settings: Settings, seed: Sequence[int]) -> Sampler:
 
 
 def combs(rng: np.random.Generator, bits: int, most: int) -> Sampler:
-    """Leading zeros, or ones, of every number alike, or log-uniform from either end (`dpjax.concepts.combs`), each way up."""
+    """Points whose number of leading zeros, or ones, is uniform, or log-uniform from either end (`dpjax.concepts.combs`)."""
     kind, turned = rng.integers(0, 3), bool(rng.integers(0, 2))
     log_uniform = np.exp(rng.uniform(0, np.log1p(bits), most)).astype(int) - 1
     zeros = [rng.integers(0, bits + 1, most), log_uniform, bits - log_uniform][kind]
@@ -152,7 +152,7 @@ def hills(rng: np.random.Generator, bits: int, most: int) -> Sampler:
 
 
 def heavy_and_light(rng: np.random.Generator, bits: int, most: int) -> Sampler:
-    """Examples of 6 points, of masses falling by a half, and as many of points that occur once; two labels, of which each has one point."""
+    """Examples at 6 points whose masses fall by a half, and others at points that occur once; two labels, each of which has one point."""
     x = np.where(
         rng.random(most) < 0.75, rng.choice(6, most, p=2.0 ** -np.arange(6) / (2 - 2.0**-5)), 6 + np.arange(most)
     )
@@ -172,7 +172,7 @@ def heavy_and_light(rng: np.random.Generator, bits: int, most: int) -> Sampler:
 def _learner(depth: int) -> Callable[[Settings], Any]:
     def make(settings: Settings) -> Any:
         given = {name: settings[name] for name in ("bits", "epsilon", "delta")}
-        # The error on the data that it aims at is alpha / 2 of what it is given: here alpha, which is what is asked of it.
+        # It aims at half of the alpha that it is given, as its error on the data: here at alpha, which is the error required of it.
         return thresholds.rec_concave(**given, alpha=2 * settings["alpha"], depth=depth)
 
     return make
@@ -193,26 +193,26 @@ def _point_learner(settings: Settings) -> Any:
 
 
 def _on_slices(settings: Settings, runs: int) -> Any:
-    """RecConcave for `quantiles.direct`, whose runs each see a slice that changes by a replacement: two steps, (2 e, (1 + exp(e)) d)."""
+    """RecConcave for `quantiles.direct`, whose runs see slices that change by a replacement, or two steps: (2 e, (1 + exp(e)) d) each."""
     epsilon = settings["epsilon"] / (2 * runs)
     delta = settings["delta"] * (1 - 1e-9) / (runs * (1 + math.exp(epsilon)))
     return interior_point.rec_concave(bits=settings["bits"], epsilon=epsilon, delta=delta, promise=1.0)
 
 
 def _quantiles(solver: Any, runs: int) -> Any:
-    """All quantiles by it."""
+    """All quantiles by this solver."""
     fractions = [(i + 1) / (runs + 1) for i in range(runs)]
     return quantiles.direct(solver=solver, fractions=fractions, m=1, allow_unproved=True)
 
 
 def _one_misses(settings: Settings, solver: Any, data: Any, runs: int) -> Any:
-    """No interior point of some slice; half of the points of a slice are the depth that is promised."""
+    """P[no interior point of some slice]; the solver is promised a depth of half of the points of a slice."""
     promised = dataclasses.replace(solver, promise=data.n_valid.astype(float) / 2)
     return 1 - (1 - promised.failure_probability(data)) ** runs
 
 
 def _by_quantiles(runs: int, maximum: int) -> Case:
-    """Data are one slice of 2m points; n of all points is (m - 1/2) / alpha."""
+    """The case whose data are one slice of 2m points; the number of all points is (m - 1/2) / alpha."""
     return Case(
         functools.partial(_on_slices, runs=runs),
         combs,
@@ -224,7 +224,7 @@ def _by_quantiles(runs: int, maximum: int) -> Case:
 
 
 def _rec_concave_parts(learner: Any) -> dict[str, float]:
-    """Of each exponential mechanism and of each A_dist, the wide range first."""
+    """The epsilon of each exponential mechanism and of each A_dist, the widest range first."""
     split = learner.split or Split.equal(float(learner.epsilon), float(learner.delta), learner.levels)
     parts = {f"choice, level {level}": float(epsilon) for level, epsilon in enumerate(split.choices, 1)}
     for level, pair in enumerate(np.asarray(split.tests), 1):
@@ -233,13 +233,13 @@ def _rec_concave_parts(learner: Any) -> dict[str, float]:
 
 
 def _amplified_parts(optimizer: Any) -> dict[str, float]:
-    """All mechanisms spend alike: 2 epsilon for each block, epsilon for each of the others."""
+    """All mechanisms have the same epsilon: a block spends it twice, each of the others once."""
     levels, each = optimizer.levels, float(optimizer.budget.epsilon)
     return {"blocks": 2 * levels * each, "points, test, last level": (levels + 2) * each}
 
 
 def _tree_log_parts(solver: Any) -> dict[str, float]:
-    """Of each part, over all levels; A_dist twice, as two of its slices may differ by a replacement."""
+    """The epsilon of each part over all levels; A_dist counts twice, as two of its slices may differ by a replacement."""
     parameters = solver.parameters
     times = {"walk": parameters.depth, "select": 2 * parameters.depth, "count": parameters.depth, "base": 1}
     return {name: many * float(getattr(parameters, f"{name}_epsilon")) for name, many in times.items()}
@@ -250,7 +250,7 @@ def _point_learner_parts(learner: Any) -> dict[str, float]:
 
 
 def _missed(settings: Settings, algorithm: Any, data: Any) -> Any:
-    """No interior point; or less than half of the peak."""
+    """P[no interior point], or P[less than half of the peak]."""
     return algorithm.failure_probability(data)
 
 
@@ -266,5 +266,5 @@ CASES = {
 
 
 def place(name: str) -> int:
-    """The x of a case among all, whatever the settings leave out."""
+    """The x of a case: its place among all cases, whatever the settings leave out."""
     return [*CASES, *listed.LISTED].index(name)

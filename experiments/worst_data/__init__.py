@@ -1,7 +1,7 @@
 """Does a search find data that are worse than those people think of?
 
 Two pictures: (a) failure to find an interior point against n, on the worst of many combs made by hand and on the data that ascent and
-exchanges find, for three solvers; (b) on a domain so small that all datasets can be listed, the worst that is found against the worst.
+exchanges find, for three solvers; (b) on a domain so small that all datasets can be listed, the worst found against the worst of all.
 """
 
 from experiments.runner import Experiment

@@ -1,4 +1,4 @@
-"""The two pictures, from the table alone."""
+"""Draws the two pictures from the table of results alone."""
 
 import pathlib
 from typing import Any
@@ -18,7 +18,7 @@ def draw(rows: list[Row], settings: Settings, out: pathlib.Path) -> None:
 
 
 def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """(a) failure against n, a panel a solver."""
+    """(a) failure against n, one panel for each solver."""
     lines: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("combs", f"worst of {len(FAMILIES)} × {settings['draws']} combs", {"color": style.COLOURS[0], "marker": "o"}),
         ("found", "found by search", {"color": style.COLOURS[2], "marker": "s"}),
@@ -42,7 +42,7 @@ def _draw_failure(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
 
 
 def _draw_listed(rows: list[Row], settings: Settings, path: pathlib.Path) -> None:
-    """(b) found against the worst of all."""
+    """(b) the worst failure found against the worst of all datasets."""
     given = settings["listed"]
     fig, axes = style.figure(figsize=(6.4, 3.8))
     shapes = "os^D"

@@ -1,4 +1,4 @@
-"""The numbers of both pictures: every one is an exact failure probability of a dataset."""
+"""Measures the numbers of both pictures: every one is an exact failure probability of a dataset."""
 
 import functools
 from typing import Any
@@ -22,7 +22,7 @@ from experiments.settings import Settings
 
 EXPONENTIAL, REC_CONCAVE, TREE_LOG = "exponential mechanism", "RecConcave, N=2", "TreeLog, composition"
 ALPHA = 0.9  # as in the experiment on interior points: any depth of 1 or more would do
-MISTAKES = 0.15  # of examples: one of seven, none of fewer
+MISTAKES = 0.15  # tolerated share of examples: one of seven, none of fewer
 
 LISTED: dict[str, Any] = {
     "interior points: exponential mechanism": lambda e: interior_point.exponential(bits=3, epsilon=e),
@@ -35,7 +35,7 @@ LISTED: dict[str, Any] = {
 
 
 def solver(name: str, n: int, settings: Settings) -> Any:
-    """The solver of that name; RecConcave is promised the depth that n points have."""
+    """The solver of that name; RecConcave is promised the depth n/2 that n points have."""
     bits, epsilon, delta = settings["bits"], settings["epsilon"], settings["delta"]
     if name == EXPONENTIAL:
         return interior_point.exponential(bits=bits, epsilon=epsilon)
@@ -45,7 +45,7 @@ def solver(name: str, n: int, settings: Settings) -> Any:
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Panels "combs", "rounded" and "found" (a series a solver, by n), and "listed" (found against the worst of all)."""
+    """All rows: panels "combs", "rounded", "found" and "points" (one series for each solver, by n), and "listed" (found against worst)."""
     rows = []
     for name, sizes in settings["sizes"].items():
         for n in sizes:
@@ -89,7 +89,7 @@ def _combs(solver: Any, keys: Any, n: Any, bits: Any, rows: int, limbs: int) -> 
 
 
 def _searched(name: str, n: int, settings: Settings, context: Context) -> dict[str, float]:
-    """The failure that is found, on how many points, and where there is an ascent that of its rounded counts."""
+    """The failure found, on how many points, and, if there is an ascent, the failure at its rounded counts."""
     key = jax.random.fold_in(context.root, 1)
     given = {**settings["search"], "rounds": settings["rounds"][name]}
     found = worst.worst_data(solver(name, n, settings), n=n, key=key, **given)
@@ -98,7 +98,7 @@ def _searched(name: str, n: int, settings: Settings, context: Context) -> dict[s
 
 
 def _listed(name: str, make: Any, epsilon: float, settings: Settings, context: Context) -> dict[str, float]:
-    """The worst of all datasets of n records of a small domain, and the worst that is found."""
+    """The worst failure of all datasets of n records of a small domain, and the worst failure found."""
     given = dict(settings["listed"])
     n, bits = given.pop("n"), given.pop("bits")
     del given["epsilons"]
