@@ -471,3 +471,20 @@ def test_what_is_no_excess_is_refused() -> None:
         for alpha in (-1.0, math.nan):
             with pytest.raises(ValueError, match="alpha must be"):
                 law.within_excess(alpha)
+
+
+def test_the_event_of_a_noisy_concept_holds_the_hypotheses_whose_excess_is_exactly_alpha():
+    """alpha / (1 - 2 flip) is rounded, and so is the excess: at flip = 0.08 and alpha = 0.63 one was left out."""
+
+    @jax.jit
+    @jax.vmap
+    def both(flip, alpha):
+        law = agnostic.Noisy(base=thresholds.uniform(bits=3, target=0), flip=flip)
+        low, high = law.within_excess(alpha)
+        each = jnp.arange(9, dtype=jnp.uint32)
+        inside = (each >= low[-1]) & (each < high[-1])
+        return jax.vmap(law.excess)(wide.from_ints(range(9), 4)) <= alpha, inside
+
+    flip, alpha = np.meshgrid(np.arange(51) / 100, np.arange(101) / 100)
+    told, inside = both(jnp.asarray(flip.ravel(), float), jnp.asarray(alpha.ravel(), float))
+    np.testing.assert_array_equal(told, inside)

@@ -829,3 +829,19 @@ def test_a_delta_of_zero_has_a_derivative() -> None:
 def test_shares_that_no_float_holds_are_refused() -> None:
     with pytest.raises(ValueError, match="epsilon must be >="):
         thresholds.binary_search(bits=4096, epsilon=2.0**-120)
+
+
+@pytest.mark.parametrize(
+    ("learner", "most"),
+    [(thresholds.exponential(bits=3, epsilon=1.0), 31), (points.exponential(bits=3, epsilon=1.0), 32)],
+)
+def test_bits_that_the_limbs_do_not_hold_show_in_the_status(learner, most):
+    """Traced ones, which nobody could check before; of thresholds an output may be 2^bits."""
+    sample = Sample(x=wide.from_ints([0, 7], 3), y=[1, 0])
+
+    @jax.jit
+    def status(bits):
+        return dataclasses.replace(learner, bits=bits)(jax.random.key(0), sample).status
+
+    found = {bits: int(status(jnp.int32(bits))) for bits in (0, 3, most, most + 1, 1000)}
+    assert found == {0: 3, 3: 0, most: 0, most + 1: 3, 1000: 3}

@@ -303,3 +303,19 @@ def test_guarantees() -> None:
         bits=8, k=1, epsilon=1.0, delta=1e-6, alpha=0.1, n=n, calibration="printed"
     ).guarantee()
     np.testing.assert_allclose([printed.epsilon, printed.delta], [1.5, 5e-7 + math.e * 0.25e-6], rtol=1e-6)
+
+
+@pytest.mark.parametrize("calibration", ["proved", "printed"])
+def test_a_traced_alpha_or_beta_out_of_range_shows_in_the_status(calibration):
+    sample = builders.multi_sample_of([0, 1, 1, 0, 1, 1, 1], [[0, 1]] * 7, 1, 7)
+
+    @jax.jit
+    def status(alpha, beta):
+        given = {"bits": 1, "k": 2, "epsilon": 10.0, "delta": 0.5, "calibration": calibration}
+        given |= {"n": 7} if calibration == "printed" else {}
+        learner = points.point_learner(**given, alpha=alpha, beta=beta, allow_unproved=True)
+        return learner(jax.random.key(0), sample).status
+
+    assert int(status(0.5, 0.5)) in (Status.OK, Status.BOTTOM)
+    for alpha, beta in ((-1.0, 0.5), (np.nan, 0.5), (2.0, 0.5), (0.5, -1.0), (0.5, 1.5), (0.5, np.nan)):
+        assert int(status(alpha, beta)) == Status.BAD_PARAMETER

@@ -819,3 +819,11 @@ def test_what_is_beyond_the_range_may_be_worth_nothing() -> None:
     split = quasi_concave.Split.equal(3.0, 0.2, 2)
     last = dataclasses.replace(split, last=exponential.mechanism(epsilon=0.75))  # the equal share
     np.testing.assert_allclose(law(2, split=last), law(2, split=split), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("delta", "depth"), [(1e-9, 1), (1e-6, 2), (1e-3, 3)])
+def test_optimal_composition_errs_no_more_than_basic_composition(delta, depth):
+    given = {"bits": 64, "epsilon": 1.0, "delta": delta, "depth": depth}
+    optimal = quasi_concave.amplified(**given, accountant="optimal")
+    assert optimal.error(0.1) <= quasi_concave.amplified(**given).error(0.1)
+    assert optimal.guarantee().covers(1.0, delta)

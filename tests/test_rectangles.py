@@ -695,3 +695,9 @@ def test_accountants_that_have_no_plan_are_left_out():
     with pytest.raises(ValueError, match="delta must be"):
         rectangles.plan(**given, accountant="basic")
     assert rectangles.rectangles(**given).accountant == "slicing"
+
+
+def test_an_epsilon_whose_slices_no_integer_counts_is_refused_by_name():
+    for epsilon in (1e-10, 1e-20):
+        with pytest.raises(ValueError, match="epsilon must be"):
+            rectangles.rectangles(axes=1, bits=2, epsilon=epsilon, delta=0.0, beta=0.5, accountant="basic")

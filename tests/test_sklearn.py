@@ -248,3 +248,24 @@ def test_estimators_take_no_dates():
         for estimator in (PrivateQuantiles, PrivateThreshold, PrivateRectangle):
             with pytest.raises(TypeError, match="X must hold numbers, got dates or times"):
                 estimator(low=0, high=100, unit=1).fit(each, [0, 1])
+
+
+@pytest.mark.parametrize(
+    "days", [[[np.timedelta64(3, "D")], [np.timedelta64(4, "D")]], np.array([[np.datetime64("2020-01-01")]], object)]
+)
+def test_dates_in_lists_and_object_arrays_are_no_counts(days):
+    with pytest.raises(TypeError, match="X must hold numbers, got dates or times"):
+        PrivateQuantiles(low=0, high=1, unit=1).fit(days)
+
+
+def test_a_fit_that_fails_leaves_the_last_one_as_it_was():
+    """What scikit-learn's validation has already set, too: else predictions would be about other columns."""
+    pandas = pytest.importorskip("pandas")
+    data = pandas.DataFrame(np.random.default_rng(0).uniform(0, 100, (300, 2)), columns=["u", "v"])
+    model = PrivateThreshold(low=0, high=100, unit=0.01, column=1, random_state=0).fit(data, data.v > 30)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="epsilon"):
+        model.set_params(epsilon=-1.0).fit(data[["v", "u"]], data.v > 30)
+    assert vars(model) == {**before, "epsilon": -1.0}
+    with pytest.raises(ValueError, match="feature names"):
+        model.score(data[["v", "u"]], data.v > 30)

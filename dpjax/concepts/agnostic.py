@@ -120,7 +120,11 @@ class Noisy(Agnostic):
     def within_excess(self, alpha: Float[ArrayLike, ""]) -> Any:
         """The event of an error of at most alpha / (1 - 2 flip) under `base`; everything at flip = 1/2."""
         left = 1 - 2 * jnp.asarray(self.flip, float)
-        share = jnp.asarray(arguments.real("alpha", alpha, at_least=0.0), float) / jnp.maximum(left, 1e-30)
+        alpha = jnp.asarray(arguments.real("alpha", alpha, at_least=0.0), float)
+        share = alpha / jnp.maximum(left, 1e-30)
+        # The quotient is rounded, but the event holds exactly the errors whose product with `left`, rounded as in `excess`, is up to alpha.
+        above, below = jnp.nextafter(share, jnp.inf), jnp.nextafter(share, 0.0)
+        share = jnp.where(left * above <= alpha, above, jnp.where(left * share > alpha, below, share))
         return self.base.within(jnp.where(left > 0, jnp.minimum(share, 1.0), 1.0))
 
 

@@ -254,7 +254,8 @@ def _if_good(algorithm: Algorithm, data: Any, law: Array) -> Array:
 
 
 def sound(parameters: Any) -> Bool[Array, ""]:
-    """Whether `epsilon` (finite, > 0, not subnormal) and `delta` (in [0, 1)), if present, are in range, in nested algorithms, too."""
+    """Whether `epsilon` (finite, > 0, not subnormal), `delta` (in [0, 1)) and `bits` (from 1 to what `limbs` hold), if present, are in
+    range, in nested algorithms, too."""
     good = jnp.bool_(True)
     for part in vars(parameters).values():
         if isinstance(part, Algorithm):
@@ -265,6 +266,9 @@ def sound(parameters: Any) -> Bool[Array, ""]:
     if hasattr(parameters, "delta"):
         delta = jnp.asarray(parameters.delta, float)
         good &= (delta >= 0) & (delta < 1)
+    bits, limbs = getattr(parameters, "bits", None), getattr(parameters, "limbs", None)
+    if bits is not None and limbs is not None:
+        good &= (jnp.asarray(bits) >= 1) & (jnp.asarray(bits) <= 32 * limbs)
     return good
 
 

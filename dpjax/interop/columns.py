@@ -1,5 +1,7 @@
 """What the estimators share: the columns of X as codes between public bounds, keys from a random state, two classes."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -71,10 +73,31 @@ def codes(column: Column) -> np.ndarray:
 def validated(estimator: Any, x: Any, *y: Any, **given: Any) -> Any:
     """scikit-learn's `validate_data` as float64; TypeError for dates and times, which it would turn into counts of their storage unit."""
     dtypes = getattr(x, "dtypes", None)
-    for each in [getattr(x, "dtype", None)] if dtypes is None or np.ndim(dtypes) == 0 else list(dtypes):
-        if getattr(each, "kind", "") in ("m", "M"):
+    found = [getattr(x, "dtype", None)] if dtypes is None or np.ndim(dtypes) == 0 else list(dtypes)
+    if isinstance(x, list | tuple) or found == [np.dtype(object)]:
+        moments = (each for each in np.asarray(x, object).ravel() if isinstance(each, np.datetime64 | np.timedelta64))
+        found += [each.dtype for each in moments][:1]
+    for each in found:
+        temporal = getattr(each, "is_temporal", None)  # of polars
+        if getattr(each, "kind", "") in ("m", "M") or (callable(temporal) and temporal()):
             raise TypeError(f"X must hold numbers, got dates or times ({each}): use dpjax.encode and dpjax.quantiles")
     return validate_data(estimator, x, *y, dtype=np.float64, **given)
+
+
+def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A `fit` that leaves the estimator as it was if it fails: `validate_data` sets attributes before anything else is checked."""
+
+    @functools.wraps(fit)
+    def fitted(self: Any, *args: Any, **given: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **given)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return fitted
 
 
 def coins(random_state: Any) -> np.random.RandomState:

@@ -65,6 +65,7 @@ class PrivateQuantiles(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         tags.transformer_tags.preserves_dtype = []
         return tags
 
+    @columns.all_or_nothing
     def fit(self, X: Any, y: Any = None) -> "PrivateQuantiles":
         """One private run per column."""
         x = columns.validated(self, X)

@@ -69,6 +69,7 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.poor_score = True  # the empty rectangle is all that few examples allow
         return tags
 
+    @columns.all_or_nothing
     def fit(self, X: Any, y: Any) -> "PrivateRectangle":
         """One private run on the rows."""
         x, y = columns.validated(self, X, y)

@@ -71,6 +71,7 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.poor_score = True  # one threshold on one column, from few examples
         return tags
 
+    @columns.all_or_nothing
     def fit(self, X: Any, y: Any) -> "PrivateThreshold":
         """One private run on the rows."""
         x, y = columns.validated(self, X, y)

@@ -148,7 +148,7 @@ class OnePointLearner(Algorithm):
     def output(self, index: UInt32[Array, ""]) -> Any:
         bits, limbs = self.domain()
         points = jnp.uint32(1) << jnp.asarray(bits).astype(jnp.uint32)
-        return Point(position=wide.from_uint32(index, limbs), zero=index == points)
+        return Point.shown(wide.from_uint32(index, limbs), index == points)
 
     def predict(self, hypothesis: Any, x: Any) -> Bool[Array, "rows"]:
         """The labels that the hypothesis gives to points.

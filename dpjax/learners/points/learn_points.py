@@ -84,7 +84,7 @@ class LearnPoints(OnePointLearner):
         return jnp.concatenate([rest, jnp.where(seen.valid, mixed, -jnp.inf)])
 
     def sound(self) -> Bool[Array, ""]:
-        return self._test().sound()
+        return super().sound() & self._test().sound()
 
     def guarantee(self) -> Guarantee:
         """The guarantee of A_dist for these constants."""

@@ -167,6 +167,8 @@ def around(
     noise, most = _noises(axes, budget.slice_epsilon, beta * _NOISE_SHARE, epsilon, delta)
     ratio = math.exp(-budget.compute.epsilon)
     threshold = max(1, math.ceil(-math.log((1 + ratio) * _TEST_SHARE * beta) / budget.compute.epsilon))
+    if max(size + most, noise, threshold) >= 2**31:
+        raise ValueError(f"epsilon must be so large that slices of less than 2^31 points will do, got {epsilon}")
     noisy = budget.slice_epsilon is not None
     return Plan(
         axes=axes,

@@ -28,7 +28,8 @@ class ThresholdLearner(Ordered):
     def sound(self) -> Bool[Array, ""]:
         """Whether alpha, where there is one, is in its range, too: (0, 1), but 1 is let through, to which float32 may round."""
         alpha = jnp.asarray(getattr(self, "alpha", 1.0), float)
-        return super().sound() & (alpha > 0) & (alpha <= 1)
+        room = jnp.asarray(self.bits) < 32 * self.limbs  # an output may be 2^bits
+        return super().sound() & (alpha > 0) & (alpha <= 1) & room
 
     def prepare(self, sample: Sample) -> Pieces:
         return concept.quality(sample, self.bits, self.limbs)

@@ -229,7 +229,7 @@ class ManyPointsLearner(KLearner):
             index, digit = index // (points + 1), index % (points + 1)
             digits.append(digit)
         each = jnp.stack(digits[::-1])
-        return Point(position=wide.from_uint32(each, self.limbs), zero=each == points)
+        return Point.shown(wide.from_uint32(each, self.limbs), each == points)
 
     # The rest -------------------------------------------------------------------------------------------------
 

@@ -91,7 +91,9 @@ class PointLearner(OfItems):
         return stability.Stability(epsilon=self.epsilon / 2, delta=self.delta / 2, calibration=self.calibration)
 
     def sound(self) -> Bool[Array, ""]:
-        return super().sound() & (jnp.asarray(self.delta, float) > 0)
+        alpha, beta = (jnp.asarray(part, float) for part in (self.alpha, self.beta))
+        good = (alpha > 0) & (alpha <= 1) & (beta > 0) & (beta <= 1)  # float32 may round up to 1
+        return super().sound() & good & (jnp.asarray(self.delta, float) > 0)
 
     def guarantee(self) -> Guarantee:
         """What is proved for the constants in use, by basic composition; no guarantee if n is too small for it."""

@@ -39,6 +39,7 @@ from dpjax.optimizers.interior_point.walk import Parameters
 LEAST_EPSILON, LARGEST_EPSILON = 1e-4, 700.0  # thresholds are at most 2^24 points, and exp(epsilon) is a float64
 PRECISION = 1e-9  # of the log of the scale that a search finds
 _FEW = 64  # places at which products are computed, to see that one is too large
+LARGE_DELTA = 2.0**-10  # from here on a search for the best split may end at twice the best sample size
 DEEPEST = 4  # 2^4096 points become 2^13, 16, 8, 4 by levels: no further level shrinks anything
 
 
@@ -393,9 +394,14 @@ def _odds(x: float) -> float:
     return 1 / (1 + math.exp(-min(max(x, -30.0), 30.0)))
 
 
+def _ratio(x: float) -> float:
+    """e^x, kept where no part of the budget vanishes: a search whose cost no longer depends on a part takes it anywhere."""
+    return math.exp(min(max(x, -30.0), 30.0))
+
+
 def _public(point: Any, scale: float, delta: float, depth: int) -> Budget:
     """A budget without size noise: epsilons in the given ratios to that of the last mechanism; all of delta spent on tests."""
-    walk, select, count = (scale * math.exp(x) for x in point[:3])
+    walk, select, count = (scale * _ratio(x) for x in point[:3])
     share, each = _odds(point[3]), delta / depth
     return Budget(walk, share * each, *_test(select, (1 - share) * each), count, scale)
 
@@ -408,7 +414,7 @@ def _test(epsilon: float, moved: float) -> tuple[float, float]:
 
 
 def _basic(point: Any, total: Guarantee, depth: int) -> Budget:
-    walk, select, count = (math.exp(x) for x in point[:3])
+    walk, select, count = (_ratio(x) for x in point[:3])
     safe = 1 - 1e-9  # rounding must not exceed the total
     return _public(point, safe * total.epsilon / (depth * (walk + 2 * select + count) + 1), safe * total.delta, depth)
 
@@ -433,7 +439,7 @@ def _optimal(point: Any, total: Guarantee, depth: int) -> Budget:
 
 def _noisy(point: Any, scale: float, delta: float, depth: int) -> Budget:
     """A budget with size noise: all computes alike, walks and noise in the given ratios to them."""
-    walk, noise = (scale * math.exp(x) for x in point[:2])
+    walk, noise = (scale * _ratio(x) for x in point[:2])
     share, each = _odds(point[2]), delta * _odds(point[3]) / depth
     return Budget(walk, share * each, *_test(scale, (1 - share) * each), scale, scale, noise)
 
@@ -523,8 +529,12 @@ def _best_point(bits: int, total: Guarantee, beta: float, name: str, depth: int)
         except ValueError:  # too much of delta goes to the tests: no scale keeps the total
             return math.inf
 
-    start = np.asarray(accountant.start)
+    starts = [np.asarray(accountant.start)]
     if name == "optimal":
-        start[:4] = _best_point(bits, total, beta, "basic", depth)
+        best = _best_point(bits, total, beta, "basic", depth)
+        # Nearly all of delta for the parts; where delta is large, that search may end far too high, and another leaves much to composition.
+        shares = (accountant.start[4], 1.0) if total.delta > LARGE_DELTA else (accountant.start[4],)
+        starts = [np.append(best, odds) for odds in shares]
     options = {"maxfev": accountant.trials, "xatol": 1e-3, "fatol": 1e-4}
-    return minimize(cost, start, method="Nelder-Mead", options=options).x
+    found = [minimize(cost, start, method="Nelder-Mead", options=options) for start in starts]
+    return min(found, key=lambda each: float(each.fun)).x
