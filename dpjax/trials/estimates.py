@@ -275,7 +275,7 @@ def smallest(several: Sequence[Callable[..., Estimate]], *, level: float = 0.95)
         >>> import functools
         >>> estimate = smallest([functools.partial(clopper_pearson, events, 100) for events in (97, 95)])
         >>> estimate.value, round(estimate.low, 4), round(estimate.high, 4)
-        (0.95, 0.8872, 0.9887)
+        (0.95, 0.8872, 0.9863)
     """
 
     def negated(one: Callable[..., Estimate], *, level: float) -> Estimate:

@@ -136,7 +136,9 @@ def sparse_histogram_learner(*, bits: int, k: int, epsilon: Any, threshold: Any 
     (785, [0.0, 0.0, 0.0])
     """
     one = base.domain(bits, 1)
-    domain = {**one, "bits": np.int32(one["bits"] + arguments.size("k", k))}
+    k = arguments.size("k", k)
+    # Of a labelled point.
+    domain = {**one, "bits": np.int32(one["bits"] + k), "limbs": one["limbs"] + packed.words_for(k)}
     few = int(domain["bits"]) <= FEW
     expected = 2**FEW if few else 1  # if there are few points, there is room for all, whatever epsilon is
     counts = of_domain(domain, epsilon=epsilon, threshold=threshold, spurious=RARE, expected=expected)
