@@ -562,7 +562,7 @@ def point_learner_data() -> tuple[Any, list[Any]]:
 
 
 def amplified_data() -> tuple[Any, list[Any]]:
-    optimizer = quasi_concave.amplified(bits=8, epsilon=1.0, delta=1e-3, depth=1)
+    optimizer = quasi_concave.amplified(bits=8, epsilon=2.0, delta=1e-3, depth=1)
     pieces = [ordered.from_breakpoints([0, at, at + 9], [0.0, 300.0, 40.0], 256, beyond=0.0) for at in (20, 100)]
     return optimizer, [quasi_concave.problem(one, promise=300, alpha=0.5) for one in pieces]
 
