@@ -387,6 +387,8 @@ def test_gates_refuse_by_name():
     gate = learned_gate.Gate(keep=np.array([0.1, 0.05]), drop=np.array([0.9, 0.95]), epsilon=1.0, sensitivity=1)
     with pytest.raises(ValueError, match="keep must rise"):
         gate.guarantee()
+    with pytest.raises(ValueError, match="keep must rise"):
+        dataclasses.replace(gate, keep=np.array([0.1, 1.5]), drop=np.array([0.9, -0.5])).guarantee()
     with pytest.raises(ValueError, match="drop must be 1 - keep"):
         dataclasses.replace(gate, keep=np.array([0.1, 0.2])).guarantee()
     with pytest.raises(ValueError, match="drop must be 1 - keep"):

@@ -78,10 +78,15 @@ def _is_number(value: Any) -> bool:
 
 def trial(key: Array, experiment: Experiment) -> dict[str, Bool[Array, ""]]:
     """One run: whether it failed (some error > alpha, or nothing released: MULTI Definitions 4, 5), and whether it returned bottom."""
-    key_coins, sample = draw(key, experiment)
-    outcome = as_outcome(experiment.learner(key_coins, sample))
+    outcome, sample = one_run(key, experiment)
     good = jnp.all(errors(outcome, sample, experiment) <= experiment.alpha)
     return {"failed": ~((outcome.status == Status.OK) & good), "bottom": outcome.status == Status.BOTTOM}
+
+
+def one_run(key: Array, experiment: Experiment) -> tuple[Outcome, Any]:
+    """(The outcome of one run, the sample that it was given)."""
+    key_coins, sample = draw(key, experiment)
+    return as_outcome(experiment.learner(key_coins, sample)), sample
 
 
 def errors(outcome: Outcome, sample: Any, experiment: Experiment) -> Float[Array, "..."]:

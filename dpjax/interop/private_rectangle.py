@@ -82,7 +82,6 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         outcome = learner(columns.fresh_key(columns.coins(self.random_state)), Examples.create(codes, label))
         sides = (wide.to_ints(outcome.hypothesis.low), wide.to_ints(outcome.hypothesis.high))
-        # All at once: a fit that fails leaves the last one as it was.
         self.classes_, self._asked = classes, asked
         # No value has a code between its bound's and the end of the domain, which is the same for all columns.
         most = [min(high, column.encoding.last) for high, column in zip(sides[1], data, strict=True)]

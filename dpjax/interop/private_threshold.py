@@ -82,7 +82,6 @@ class PrivateThreshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learner = thresholds.exponential(bits=data.bits, epsilon=self.epsilon)
         sample = Sample(x=data.points.x, y=label != above)
         released = learner(columns.fresh_key(columns.coins(self.random_state)), sample).hypothesis
-        # All at once: a fit that fails leaves the last one as it was.
         self.classes_, self._asked, self._above, self._code = classes, asked, above, wide.to_ints(released)[0]
         beyond = self._code > data.encoding.last
         self.threshold_ = float("inf") if beyond else float(data.encoding.value(self._code))

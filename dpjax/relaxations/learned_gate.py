@@ -84,14 +84,17 @@ class Gate(Chooser):
         """(epsilon, delta), the latter from the probabilities in use, rounded up."""
         epsilon = arguments.known("epsilon", self.epsilon)
         keep, drop = np.asarray(self.keep, np.float64), np.asarray(self.drop, np.float64)
-        if drop.shape != keep.shape or not np.all((keep >= 0) & (drop >= 0) & (abs(keep + drop - 1) <= 2.0**-20)):
+        risen = f"keep must rise within [0, 1], got {self.keep!r}"
+        if not np.all((keep >= 0) & (keep <= 1)):
+            raise ValueError(risen)
+        if drop.shape != keep.shape or not np.all((drop >= 0) & (abs(keep + drop - 1) <= 2.0**-20)):
             raise ValueError(f"drop must be 1 - keep, got {self.drop!r}")
         # The rarer side is what the coin decides by; the other one is what it leaves.
         rare = keep < drop
         keep, drop = np.where(rare, keep, 1.0 - drop), np.where(rare, 1.0 - keep, drop)
         p, q, factor = np.append(0.0, keep), np.append(1.0, drop), math.exp(epsilon)
-        if np.any(np.diff(p) < 0) or not np.all((p >= 0) & (p <= 1)):
-            raise ValueError(f"keep must rise within [0, 1], got {self.keep!r}")
+        if np.any(np.diff(p) < 0):
+            raise ValueError(risen)
         up = p[1:] - factor * p[:-1] + 2.0**-50 * (p[1:] + factor * p[:-1])
         down = q[:-1] - factor * q[1:] + 2.0**-50 * (q[:-1] + factor * q[1:])
         delta = min(1.0, max(0.0, float(up.max()), float(down.max())) * (1 + 2.0**-40))

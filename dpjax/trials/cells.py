@@ -240,15 +240,13 @@ def _data(key: Array, experiment: pac.Experiment) -> Any:
 
 def _answer(key: Array, experiment: pac.Experiment) -> tuple[Any, Array]:
     """(The hypothesis, its status) of one run."""
-    key_coins, sample = pac.draw(key, experiment)
-    outcome = pac.as_outcome(experiment.learner(key_coins, sample))
+    outcome, _ = pac.one_run(key, experiment)
     return outcome.hypothesis, outcome.status
 
 
 def _status(key: Array, experiment: pac.Experiment) -> tuple[Array, Array]:
     """(The status of one run, whether an error of what it released is NaN)."""
-    key_coins, sample = pac.draw(key, experiment)
-    outcome = pac.as_outcome(experiment.learner(key_coins, sample))
+    outcome, sample = pac.one_run(key, experiment)
     nan = jnp.any(jnp.isnan(pac.errors(outcome, sample, experiment)))
     return outcome.status, (outcome.status == Status.OK) & nan
 

@@ -390,8 +390,8 @@ def plan(budget: Budget, *, bits: int, depth: int, beta: float, accountant: str,
 
 
 def _odds(x: float) -> float:
-    """1 / (1 + e^-x)."""
-    return 1 / (1 + math.exp(-min(max(x, -30.0), 30.0)))
+    """1 / (1 + e^-x), kept as `_ratio` is."""
+    return 1 / (1 + _ratio(-x))
 
 
 def _ratio(x: float) -> float:
