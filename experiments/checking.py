@@ -38,7 +38,7 @@ class Compared:
 
     Attributes:
         row: as measured now.
-        before: the row of the figure nearest to it; None if there is none.
+        before: the row of the figure at the same panel, series and x, with the nearest value; None if there is none.
         verdict: one of `VERDICTS`.
     """
 
@@ -64,7 +64,7 @@ def check(name: str, *, out: pathlib.Path, seed: int, cells: int = 1) -> list[Co
         The rows measured again, in the order of the experiment.
 
     Raises:
-        Refused: an experiment that times this machine; no such figure, or one with settings other than today's; cells < 1.
+        Refused: an experiment that times this machine; no such figure, or one whose settings have other keys than today's; cells < 1.
     """
     with refusing():
         arguments.integer("cells", cells, at_least=1)

@@ -96,7 +96,7 @@ def _parsed(key: str, text: str, before: Any) -> Any:
 
 
 def _number(value: Any, kind: type) -> Any:
-    """A finite number of this type: an integer may stand for a float, true and false only for one of them."""
+    """A finite number of this type; an integer may stand for a float, but true and false for booleans only."""
     if isinstance(value, bool) != (kind is bool) or not isinstance(value, int if kind is int else int | float):
         raise TypeError
     if kind is float and not math.isfinite(value):

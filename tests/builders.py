@@ -15,12 +15,12 @@ from dpjax.verify.plain import tree_log
 
 
 def slow(*values: Any) -> Any:
-    """A case of a parametrised test that another one stands for by default: run with -m slow."""
+    """A case of a parametrised test that another case represents by default; run it with -m slow."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def thorough(*values: Any) -> Any:
-    """The same where the case takes seconds: run with -m "not slow"."""
+    """The same for a case that takes seconds; run it with -m "not slow"."""
     return pytest.param(*values, marks=pytest.mark.thorough)
 
 
@@ -31,18 +31,18 @@ def step_functions(bits: int) -> Any:
 
 
 def on_cpu(test: Any) -> Any:
-    """A test of what programs for a CPU are like, or of where their blocks have room."""
+    """Marks a test of what programs compiled for a CPU look like, or of where their blocks fit."""
     return pytest.mark.skipif(jax.default_backend() != "cpu", reason="says how it is on a CPU")(test)
 
 
 def sample_of(xs: Any, ys: Any, bits: int, rows: int | None = None) -> Sample:
-    """A labelled sample; padded on the host, without programs. `bits` + 1 bits, so that neighbouring widths share a program."""
+    """A labelled sample, padded on the host without programs; points have `bits` + 1 bits, so that neighbouring widths share a program."""
     n, extra = len(xs), 0 if rows is None else rows - len(xs)
     return Sample(x=wide.from_ints([*map(int, xs), *[0] * extra], bits + 1), y=np.pad(ys, (0, extra)), n_valid=n)
 
 
 def mixed_sample(seed: int = 0, n: int = 50, rows: int = 63) -> Sample:
-    """Ones below 20, zeros above, a fifth of the labels wrong, many ties; 6 bits."""
+    """Ones below 20, zeros from 20 on, a fifth of the labels wrong, many ties; 6 bits."""
     rng = np.random.default_rng(seed)
     xs = rng.integers(0, 64, 12)[rng.integers(0, 12, n)]
     return sample_of(xs, (xs < 20) ^ (rng.random(n) < 0.2), 6, rows)
@@ -78,7 +78,7 @@ def multi_sample_of(xs: Any, ys: Any, bits: int, rows: int) -> MultiSample:
 
 
 def tree_log_pmf(values: list[int], bits: int, plan: Any) -> np.ndarray:
-    """TreeLog's law for a plan by its plain twin, bottom last."""
+    """TreeLog's law under a plan, by its plain twin; bottom comes last."""
     budget = plan.budget
     level = tree_log.Level(
         walk_epsilon=budget.walk_epsilon,

@@ -1,8 +1,8 @@
 """The strict session every test and doctest runs in.
 
 Rank promotion raises, dtype promotion is strict, and warnings are errors (pyproject.toml). Hypothesis draws the same examples every time.
-Whenever thorough or slow tests run, too, beartype checks the jaxtyping shapes of dpjax on every call, and reusing a key is an error; in
-quick tests that is so in files that ask for `no_key_twice`. Both together take a fifth of all time.
+Whenever thorough or slow tests run as well, beartype checks the jaxtyping shapes of dpjax on every call, and reusing a key is an error; in
+quick tests, reusing a key is an error only in files that request `no_key_twice`. The two checks together take a fifth of the total time.
 """
 
 import gc
@@ -12,9 +12,9 @@ import os
 import pathlib
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-# Tests compile far more than they run: without most optimisations a program compiles in three fifths of the time, without the emitters
-# of fusions in three fifths of that, and in one piece (by default LLVM gets it in 32, for threads that the other worker keeps busy) a
-# tenth faster. Old versions let us choose emitters; the newest refuses to start with the flag.
+# Tests compile far more than they run. Without most optimisations a program compiles in three fifths of the time; without the fusion
+# emitters, in three fifths of that; and a tenth faster still in one piece (by default LLVM gets it in 32, for threads that the other
+# worker keeps busy). Old versions let one choose the emitters; from 0.11 on, jaxlib refuses to start with that flag.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 if tuple(map(int, importlib.metadata.version("jaxlib").split(".")[:2])) < (0, 11):
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_fusion_emitters=false")
@@ -30,7 +30,7 @@ import jax
 import jaxtyping
 import pytest
 
-# Tracing and importing allocate so much that collections took a tenth: few of them.
+# Tracing and importing allocate so much that garbage collections took a tenth of the time: collect rarely.
 gc.set_threshold(100_000, 50, 1000)
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -55,9 +55,9 @@ def has_shape(hint: Any) -> bool:
 
 
 def check_shapes(function: types.FunctionType) -> Any:
-    """Beartype on shapes and dtypes alone.
+    """Apply beartype to shapes and dtypes alone.
 
-    Not on constructors: a pytree rebuilt by vmap or jax.tree holds batched arrays, or no arrays at all.
+    Constructors are left out: a pytree rebuilt by vmap or jax.tree holds batched arrays, or no arrays at all.
     """
     if function.__name__ == "__init__":
         return function
@@ -73,7 +73,7 @@ _jaxtyped = jaxtyping.jaxtyped  # what the import hook wraps every function in
 
 
 def jaxtyped_where_shapes_are(function: Any = None, *, typechecker: Any) -> Any:
-    """`jaxtyping.jaxtyped`, but functions without any shape stay as they are: a checked call costs 20 microseconds and more."""
+    """`jaxtyping.jaxtyped`, but functions without any shape stay as they are: a checked call costs 20 microseconds or more."""
     if function is None:
         return lambda function: jaxtyped_where_shapes_are(function, typechecker=typechecker)
     if isinstance(function, types.FunctionType) and not any(map(has_shape, function.__annotations__.values())):
@@ -85,7 +85,7 @@ jaxtyping.jaxtyped = jaxtyped_where_shapes_are
 
 
 def modules_with_shapes() -> list[str]:
-    """The modules of dpjax that speak of shapes: to instrument the other half would only cost time."""
+    """The modules of dpjax that annotate shapes: instrumenting the other half would only cost time."""
     root = pathlib.Path(__file__).parents[1]
     files = [path for path in (root / "dpjax").rglob("*.py") if "jaxtyping" in path.read_text("utf-8")]
     return [".".join(path.relative_to(root).with_suffix("").parts) for path in files]
@@ -178,7 +178,7 @@ SLOW_EXAMPLES = {
     "dpjax.verify.check.Report.to_pld",
 }
 
-# Modules that only an extra of the package can import, and what it must have installed.
+# Modules that can be imported only with an extra of the package, and the import that the extra provides.
 NEED_EXTRAS = {
     "dpjax/interop/columns.py": "sklearn",
     "dpjax/interop/measurement.py": "opendp",
@@ -189,7 +189,7 @@ NEED_EXTRAS = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Doctests of modules whose extra is absent are not collected. Shapes and keys are watched wherever not only quick tests run."""
+    """Leave out doctests of modules whose extra is absent. Check shapes and keys whenever more than the quick tests run."""
     if "not thorough" not in config.option.markexpr:
         jax.config.update("jax_debug_key_reuse", True)
         # Before anything imports dpjax: modules are instrumented as they load.
@@ -213,15 +213,15 @@ def pytest_collection_finish() -> None:
 
 
 def memory_maps() -> int:
-    """How many this process holds, or as many as there may be where nobody says (macOS, Windows)."""
+    """The number of memory maps of this process, or the largest allowed where the number cannot be read (macOS, Windows)."""
     maps = pathlib.Path("/proc/self/maps")
     return maps.read_bytes().count(b"\n") if maps.exists() else 65_530
 
 
 @pytest.fixture(scope="module", autouse=True)
 def forget_programs():
-    """Drop all programs at the end of a file where many are held: each has memory maps, and a process that may hold 65,530 of them dies
-    in the compiler; 12,000 of them are some 3 GB. A few hundred small programs are of use to the next file."""
+    """Drop all programs at the end of a file if many are held: each has memory maps, and a process that reaches the limit of 65,530 maps
+    dies in the compiler; 12,000 maps are some 3 GB. A few hundred small programs are of use to the next file."""
     yield
     if memory_maps() > 12_000:
         jax.clear_caches()

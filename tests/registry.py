@@ -1,6 +1,6 @@
-"""Algorithms with one small configuration each: what `test_conformance.py` runs through one list of tests.
+"""The algorithms that `test_conformance.py` runs through one list of tests, each in one small configuration.
 
-An algorithm joins by one `Entry` here.
+One `Entry` here adds an algorithm.
 """
 
 import dataclasses
@@ -93,7 +93,7 @@ from dpjax.verify.plain.tree_score import flat_tree_score_law, tree_score_law
 
 
 def first_limb(hypothesis: Any) -> np.ndarray:
-    """The place of an integer output below 2^32 in the pmf."""
+    """The place in the pmf of an integer output below 2^32."""
     return np.asarray(hypothesis)[..., -1]
 
 
@@ -108,25 +108,25 @@ class Entry:
 
     Attributes:
       name: shown by pytest.
-      make: the algorithm at an epsilon (which may be traced).
-      data: what it runs on; rows of it can be `padded`, if it has any.
-      epsilon: at which outcomes, bottom among them, are neither sure nor hopeless.
-      private: whether it has an epsilon at all.
-      sweeps: whether `epsilon` is a leaf that may be traced, and all of its budget.
+      make: makes the algorithm for an epsilon (which may be traced).
+      data: makes the data it runs on; if they have rows, they can be `padded`.
+      epsilon: one at which outcomes, bottom among them, are neither nearly certain nor nearly impossible.
+      private: whether it promises a finite epsilon at all.
+      sweeps: whether `epsilon` is a leaf that may be traced and is the whole budget.
       law: (algorithm, data) -> P of every label of an output, then of bottom; None where no law is known.
-      place: outputs (batched) to their labels.
-      single: whether every label is one output, so that `log_prob` is its logarithm.
+      place: maps (batched) outputs to their labels.
+      single: whether every label stands for one output, so that `log_prob` is the logarithm of its probability.
       events: whether `probability` takes intervals.
       event: (an interval, its labels); the middle half of the outputs if absent.
       sized: whether outputs have as many slots as the data have rows.
       twin: the law by the plain twin, if it has one.
-      error: of success_probability; None where the family has no such notion.
-      alpha: of sample_size; None where no theorem gives one.
-      wrong: what is no data of this algorithm.
-      law_of: the entry whose law is the same function: forms, derivatives and batches of this one's run with -m slow.
-      smooth_at: the epsilon at which derivatives are looked at, where the law jumps near `epsilon`.
-      slow: much like another one; run with -m slow.
-      thorough: the same, of a law that compiles for seconds only; run with -m "not slow".
+      error: the one given to `success_probability`; None where the family has no such notion.
+      alpha: the one given to `sample_size`; None where no theorem gives a sample size, or none is tested here.
+      wrong: values that are not data of this algorithm.
+      law_of: the entry whose law is the same function; this one's forms, derivatives and batches are then tested only with -m slow.
+      smooth_at: the epsilon at which derivatives are taken, if the law jumps near `epsilon`.
+      slow: whether it is much like another entry, or tested elsewhere; run with -m slow.
+      thorough: the same for a law that takes only seconds to compile; run with -m "not slow".
     """
 
     name: str
@@ -152,19 +152,19 @@ class Entry:
 
     @property
     def smooth_epsilon(self) -> float:
-        """Where derivatives are looked at."""
+        """The epsilon at which derivatives are taken."""
         return self.epsilon if self.smooth_at is None else self.smooth_at
 
 
 def _labelled(data: Any) -> tuple[list[int], list[Any]]:
-    """The valid rows as plain integers, with one label each, or k."""
+    """The points of the valid rows as plain integers, and their labels, one or k each."""
     n = int(data.n_valid)
     labels = data.labels if isinstance(data, MultiSample) else data.y
     return wide.to_ints(data.x)[:n], np.asarray(labels)[:n].astype(int).tolist()
 
 
 def _ending(law: Any) -> np.ndarray:
-    """A law without bottom as a pmf."""
+    """The pmf of a law that never gives bottom."""
     return np.append(law, 0.0)
 
 
@@ -197,7 +197,7 @@ def _rec_concave_twin(calibration: str) -> Callable[["Entry"], np.ndarray]:
 
 
 def _uneven(epsilon: Any) -> Split:
-    """All of epsilon, and 0.2 of delta, in uneven shares; sixteenths, so that they add up exactly."""
+    """All of epsilon, and a delta of 3/16 in all, in uneven shares; sixteenths, so that they add up exactly."""
     xp = jnp if arguments.is_traced(epsilon) else np
     shares = xp.stack([xp.asarray(epsilon * part) for part in (6 / 16, 4 / 16, 5 / 16, 1 / 16)])
     return Split(choices=shares[:2], tests=shares[2:][None], deltas=np.array([[0.125, 0.0625]]))
@@ -234,7 +234,7 @@ def _interval_search_twin(law: Callable[..., list[float]], parts: int) -> Callab
 
 
 def _two_wrong_labels() -> Sample:
-    """Ones below 20, zeros above, and two of the other kind; 6 bits."""
+    """Ones below 20, zeros from 20 on, except for two wrong labels; 6 bits."""
     xs = np.arange(0, 50) * 5 % 64
     return builders.sample_of(xs, (xs < 20) ^ np.isin(xs, [5, 50]), 6, 63)
 
@@ -306,7 +306,7 @@ THRESHOLDS = [
         builders.mixed_sample,
         5.0,
         twin=_rec_concave_twin("proved"),
-        alpha=0.8,  # its own
+        alpha=0.8,  # its own alpha
         law_of="quasi_concave.rec_concave",
         thorough=True,
     ),
@@ -418,7 +418,7 @@ def _segment_of_dichotomies_twin(entry: Entry) -> np.ndarray:
 
 
 def _six_parities() -> Sample:
-    """Points in a span of dimension 3 of {0,1}^6, an eighth of the labels of 21 wrong."""
+    """Points in a span of dimension 3 of {0,1}^6, labelled by the parity 21 with an eighth of the labels wrong."""
     xs = [4, 9, 48, 13, 52] * 8
     return builders.sample_of(xs, [inner(21, x) ^ (i % 8 == 0) for i, x in enumerate(xs)], 6, 63)
 
@@ -469,7 +469,7 @@ LABEL_PRIVATE = [
         _shuffled_point_sample,
         0.6,
         place=_place_of_point,
-        alpha=None,  # 6 points are too few for a promise
+        alpha=None,  # 6 unlabelled points are too few for a promise
         law_of="label_private.parities",
         thorough=True,
     ),
@@ -507,7 +507,7 @@ def _depth_rec_concave_twin(entry: Entry) -> np.ndarray:
 
 
 def _small_plan(epsilon: Any) -> Any:
-    """A plan whose slices fit into a few dozen points; nobody claims that it finds anything."""
+    """A plan whose slices fit into a few dozen points; it does not claim to find anything."""
     budget = planning.Budget(epsilon, 0.2, epsilon, 0.2, epsilon, epsilon, None)
     plan = planning.plan(
         budget, bits=8, depth=1, beta=0.1, accountant="basic", guarantee=Guarantee.none(ADD_OR_REMOVE_ONE)
@@ -539,7 +539,7 @@ INTERIOR_POINTS = [
             flat_tree_score_law(_CLUSTERS, 5, entry.epsilon, tuple(_OFFSETS.values()), tuple(_CURVE.values()), 36)
         ),
         error=0.0,
-        alpha=None,  # it is made for one number of points
+        alpha=None,  # it is made for one fixed number of points
         slow=True,  # test_flat_tree_score.py verifies it over all neighbours and holds it to its law
     ),
     Entry(
@@ -549,7 +549,7 @@ INTERIOR_POINTS = [
         0.1,
         twin=lambda entry: _ending(tree_score_law(_CLUSTERS, 5, entry.epsilon, **_OFFSETS)),
         error=0.0,
-        alpha=None,  # a programme over all data, of seconds: test_tree_score.py
+        alpha=None,  # a programme over all data that takes seconds: see test_tree_score.py
     ),
     Entry(
         "interior_point.exponential",
@@ -634,7 +634,7 @@ QUASI_CONCAVE = [
         _hill,
         20.0,
         twin=_amplified_twin,
-        alpha=None,  # a larger promise than this beta leaves room for
+        alpha=None,  # it needs a larger promise than this beta leaves room for
         thorough=True,
     ),
 ]
@@ -653,7 +653,7 @@ def _place_of_k_points(hypothesis: Any) -> np.ndarray:
 
 
 def _k_point_twin(law_of: Callable[[Any, list[Any], dict[str, float]], Any]) -> Callable[[Entry], np.ndarray]:
-    """By (learner, examples, thresholds) -> law."""
+    """A twin made from (learner, examples, thresholds) -> law."""
 
     def pmf(entry: Entry) -> np.ndarray:
         xs, labels = _labelled(entry.data())
@@ -666,7 +666,7 @@ def _k_point_twin(law_of: Callable[[Any, list[Any], dict[str, float]], Any]) -> 
 
 
 def _many_labelled_points() -> MultiSample:
-    """Whose counts are about 12, the threshold at epsilon = 4, which strangers hardly reach."""
+    """Points two of whose counts are about 12, the threshold at epsilon = 4, which absent labelled points hardly ever reach."""
     xs = [0] * 12 + [2] * 11 + [3] * 6
     return builders.multi_sample_of(xs, [[int(x != 0)] for x in xs], 2, 31)
 
@@ -728,7 +728,7 @@ MANY = [
         place=_place_of_k_points,
         twin=_k_point_twin(_point_learner_law),
         event=(_k_rows(1, 3, 1), slice(1, 3)),
-        alpha=None,  # no beta below its own
+        alpha=None,  # no sample size for a beta below its own
         slow=True,  # test_verify_multi.py and test_multi_points.py hold it to its law
     ),
     Entry(
@@ -787,7 +787,7 @@ def _small_pieces(last: int = 9) -> Any:
 
 
 def _each_point(mechanism: Any, data: Any, last: int = 9) -> Any:
-    """The pmf, point by point: pieces that are traced have no known length."""
+    """The pmf, point by point: the lengths of traced pieces are unknown."""
     ends = wide.from_ints(range(last + 2), 32)
     law = jax.vmap(lambda low, high: mechanism.probability(data, (low, high))[0])(ends[:-1], ends[1:])
     return jnp.append(law, 0.0)
@@ -804,13 +804,13 @@ def _partition_twin(entry: Entry) -> np.ndarray:
 
 
 def _learned_selection(epsilon: Any) -> learned_selection.NoisyMax:
-    """Permute-and-flip, of whose law there is a plain twin."""
+    """Permute-and-flip, whose law has a plain twin."""
     half = 0.5 * arguments.epsilon(epsilon)
     return learned_selection.NoisyMax(fall=half * np.arange(1.0, 5.0), rate=2 * half, shift=2, levels=90)
 
 
 def _learned_noise(epsilon: Any) -> learned_noise.IntegerNoise:
-    """Uneven weights, so that tails of period 2 differ; past the factory, which wants a known epsilon."""
+    """Uneven weights, so that tails of period 2 differ; made without the factory, which requires a known epsilon."""
     return learned_noise.IntegerNoise(
         log_weights=np.array([0.0, -0.1, -0.3, -0.4, -0.8, -1.0]),
         rate=arguments.epsilon(epsilon),
@@ -869,7 +869,7 @@ MECHANISMS = [
                 sensitivity=2,
             ),
             scores=(3, 8, 0, 1, 4),
-            sweeps=False,  # its probabilities are what they are; epsilon is where delta is stated
+            sweeps=False,  # its probabilities are fixed; epsilon is only where delta is stated
         ),
         name="relaxations.learned_gate",
     ),
@@ -936,7 +936,7 @@ MECHANISMS = [
 
 
 def _right_or_not(error: float, largest_error: Callable[[Any], np.ndarray]) -> dict[str, Any]:
-    """For outputs that are real numbers, what the law tells of them: whether the largest error is at most this."""
+    """For outputs that are real numbers, the law reduced to two labels: whether the largest error is at most `error`, or not."""
 
     def law(algorithm: Any, data: Any) -> Any:
         right = algorithm.success_probability(data, error=error)
@@ -1023,7 +1023,7 @@ _BY_SIZES: dict[str, Any] = {
     "law": None,
     "alpha": None,
     "error": None,
-}  # nobody knows a law, and they are too small for a promise
+}  # no law is known, and these configurations are too small for a promise
 QUERIES = [
     Entry(
         "quantiles.direct",
@@ -1032,7 +1032,7 @@ QUERIES = [
         0.7,
         **_TWO_ANSWERS,
         twin=_quartiles_twin,
-        events=False,  # they are of the runs, whose answers are released in order
+        events=False,  # events are those of the runs, whose answers are released in order
         error=0.2,
         alpha=None,
         law_of="quasi_concave.exponential",  # of each run, whose solver has that law
@@ -1066,10 +1066,10 @@ QUERIES = [
         "quantiles.joint",
         lambda e: quantiles.joint(bits=3, fractions=[0.4, 0.7], epsilon=e, candidates=5, share=0.25),
         _counted,
-        1.37,  # edges of the noisy count jump where 4 / epsilon times an odd number is whole: no likely ones near this and 0.97 of it
+        1.37,  # edges of the noisy count jump where an odd multiple of 4 / epsilon is an integer: no likely one near this or 0.97 of it
         **_TWO_ANSWERS,
         twin=_joint_twin(5),
-        events=False,  # they are tuples of intervals
+        events=False,  # events are tuples of intervals
         error=0.2,
         smooth_at=9.0,  # from 8 on every N is on the grid
         slow=True,
@@ -1082,7 +1082,7 @@ QUERIES = [
         0.7,
         **_TWO_ANSWERS,
         twin=_joint_twin(1),
-        events=False,  # they are tuples of intervals
+        events=False,  # events are tuples of intervals
         error=0.2,
         law_of="quantiles.rank_exponential",
         thorough=True,
@@ -1094,7 +1094,7 @@ QUERIES = [
         0.7,
         **_TWO_ANSWERS,
         twin=_joint_twin(1, base="places", origin=3),
-        events=False,  # they are tuples of intervals
+        events=False,  # events are tuples of intervals
         error=0.2,
         slow=True,
     ),
@@ -1105,7 +1105,7 @@ QUERIES = [
         0.7,
         **_TWO_ANSWERS,
         twin=_ranked_twin(permute_and_flip_laws),
-        events=False,  # they are of the runs, whose answers are released in order
+        events=False,  # events are those of the runs, whose answers are released in order
         error=0.2,
     ),
     Entry(
@@ -1115,7 +1115,7 @@ QUERIES = [
         0.7,
         **_TWO_ANSWERS,
         twin=_ranked_twin(rank_exponential_laws),
-        events=False,  # they are of the runs, whose answers are released in order
+        events=False,  # events are those of the runs, whose answers are released in order
         error=0.2,
     ),
     Entry(
@@ -1125,7 +1125,7 @@ QUERIES = [
         0.7,
         **_TWO_ANSWERS,
         twin=_ranked_twin(rank_exponential_laws, base="scales", origin=3),
-        events=False,  # they are of the runs, whose answers are released in order
+        events=False,  # events are those of the runs, whose answers are released in order
         error=0.2,
         law_of="quantiles.rank_exponential",
         thorough=True,
@@ -1152,7 +1152,7 @@ QUERIES = [
         ),
         _counted,
         2.0,
-        sweeps=False,  # the least distance of ranks follows from known numbers
+        sweeps=False,  # the least distance between ranks is computed from known numbers
         **_BY_SIZES,
         slow=True,  # test_practical_quantiles.py holds it to its law
     ),
@@ -1171,7 +1171,7 @@ QUERIES = [
         0.7,
         **_TWO_ANSWERS,
         twin=_unbounded_twin,
-        events=False,  # they are of the runs, whose answers are released in order
+        events=False,  # events are those of the runs, whose answers are released in order
         error=0.2,
         alpha=None,
     ),
@@ -1225,7 +1225,7 @@ QUERIES = [
         lambda e: threshold_sanitizers.from_interior_points(quantiles=_quartiles(e)),
         _counted,
         0.7,
-        slow=True,  # cdf.release with another face
+        slow=True,  # cdf.release with another interface
         **_BY_SIZES,
     ),
     Entry(
@@ -1258,7 +1258,7 @@ def _blr_twin(entry: Entry) -> np.ndarray:
 
 
 def _place_of_two_rows(released: Any) -> np.ndarray:
-    """The place of a database of two rows over four points."""
+    """The place in the pmf of a database of two rows over four points."""
     places = np.zeros((3, 3, 3), int)
     databases = [(a, b, c) for a in range(3) for b in range(3 - a) for c in range(3 - a - b)]
     places[tuple(np.array(databases).T)] = np.arange(10)
@@ -1298,7 +1298,7 @@ DENSE = [
 
 
 def _two_rounds(selection: Any, epsilon: float, dual: bool = False) -> Any:
-    """SetCoverLearner with a budget of epsilon for its noise and for its choices."""
+    """SetCoverLearner with a budget of epsilon for its noise, and the same for its choices."""
     return set_cover.SetCover(
         selection=selection,
         rate=arguments.epsilon(epsilon),
@@ -1357,7 +1357,7 @@ CONJUNCTIONS = [
         events=False,
         twin=_conjunction_twin,
         error=0.3,
-        alpha=None,  # so small a shift is for no beta
+        alpha=None,  # no beta allows so small a shift
         slow=True,  # test_set_cover.py holds its rounds to their law
     ),
     Entry(
@@ -1396,7 +1396,7 @@ def _corners() -> Any:
 
 
 def _labelling(region: Any) -> np.ndarray:
-    """The places in the list of all labellings, of every side of every region."""
+    """For every side of every region, its place in the list of all labellings."""
     lines = halfplanes.refinement.Line(
         *(jnp.asarray(each).reshape(-1, *each.shape[3:]) for each in (region.chart, region.slope, region.height))
     )
@@ -1405,7 +1405,7 @@ def _labelling(region: Any) -> np.ndarray:
 
 
 def _polygon(epsilon: float) -> Any:
-    """Over the halfplanes of two points a side."""
+    """Over the halfplanes of a grid with two points a side."""
     return _two_rounds(halfplanes.SelectHalfplane(bits=1, measure="axes"), epsilon)
 
 
@@ -1454,7 +1454,7 @@ PLANE = [
         place=lambda region: _labelling(region) @ np.array([14, 1]),
         events=False,
         twin=_polygon_twin,
-        alpha=None,  # so small a shift is for no beta
+        alpha=None,  # no beta allows so small a shift
         slow=True,  # nine seconds of compilation; test_set_cover.py and test_polygons.py hold its rounds to their law
     ),
 ]
@@ -1463,12 +1463,12 @@ PLANE = [
 
 
 def _union(epsilon: float) -> Any:
-    """Over the triangles of two points a side."""
+    """Over the triangles of a grid with two points a side."""
     return _two_rounds(polygons.SelectTriangle(bits=1, measure="axes"), epsilon, dual=True)
 
 
 def _union_place(released: Any) -> np.ndarray:
-    """The labellings of both triangles, by fractions."""
+    """The labellings of both triangles, computed with fractions."""
     labels = triangles.table(1, "axes").labels.tolist()
     found = []
     for chart, slope, height in zip(
@@ -1506,7 +1506,7 @@ UNIONS = [
         events=False,
         twin=_union_twin,
         error=0.3,
-        alpha=None,  # so small a shift is for no beta
+        alpha=None,  # no beta allows so small a shift
         slow=True,  # test_unions.py holds its sweeps to their law
     )
 ]
@@ -1578,7 +1578,7 @@ RECTANGLES = [
 
 
 def _two_parities() -> MultiSample:
-    """Six subsamples of 3 examples, of which four agree on (1, 2)."""
+    """Six subsamples of 3 examples: five agree on (1, 2), and no parities fit the first."""
     rows = [1, 2, 3] * 4 + [1, 2, 1] * 2
     labels = [[(bin(x & v).count("1") + (i == 1)) % 2 for v in (1, 2)] for i, x in enumerate(rows)]
     return builders.multi_sample_of(rows, labels, 2, 31)
@@ -1617,7 +1617,7 @@ MADE = [
         sweeps=False,  # its epsilon is that of its learner
         error=0.0,
         alpha=None,
-        slow=True,  # test_interior_applications.py verifies what is made of it
+        slow=True,  # test_interior_applications.py verifies what is built from it
     ),
     Entry(
         "interior.threshold_learner",

@@ -113,7 +113,7 @@ def test_group_privacy_at_the_ends():
 
 
 def test_what_is_left_of_a_budget_and_what_is_spent_are_never_more_than_the_budget():
-    """And one float more of what is left would be: the difference is rounded down, and by no more than that."""
+    """And with one float more left they would be: the difference is rounded down, and by no more than that."""
     for budget, part in np.random.default_rng(0).uniform(0.5, 1.0, size=(50, 2, 2)) * [[1.0, 1e-6], [0.01, 1e-8]]:
         whole, spent = Guarantee(*budget, REPLACE), Guarantee(*part, REPLACE)
         left = whole.minus(spent)
@@ -123,7 +123,7 @@ def test_what_is_left_of_a_budget_and_what_is_spent_are_never_more_than_the_budg
 
 
 def test_a_budget_without_any_epsilon_left_is_none():
-    """Of delta all may be spent: what is left is then pure."""
+    """All of delta may be spent: what is left is then pure."""
     whole = Guarantee(1.0, 1e-6, REPLACE)
     with pytest.raises(ValueError, match="spent must leave some of"):
         whole.minus(Guarantee(1.0, 0.0, REPLACE))
@@ -196,7 +196,7 @@ def test_basic_never_rounds_down():
 
 
 def test_rationals_beyond_all_floats_are_rounded_on_the_safe_side():
-    """Of what is greater than the greatest float that is the greatest one below; and what is left of nothing is no -0."""
+    """What is beyond the largest float is rounded down to that float, and up to infinity; and 0 is not rounded to -0."""
     most, beyond = sys.float_info.max, 2 * Fraction(sys.float_info.max)
     assert (rounding.at_least(beyond), rounding.at_most(beyond)) == (math.inf, most)
     assert (rounding.at_least(-beyond), rounding.at_most(-beyond)) == (-most, -math.inf)
@@ -281,7 +281,7 @@ def test_unequal_budgets_compose_from_above(seed):
 
 
 def test_more_unequal_budgets_than_are_summed_up_compose_from_above():
-    """Against that sum, which takes any number of losses."""
+    """Compared with a sum that takes any number of losses."""
     assert not few_losses((1100, 1000))
     parts = {Guarantee(0.005, 1e-9, REPLACE): 1100, Guarantee(0.00731, 0.0, REPLACE): 1000}
     for target in (0.1, 0.7):
@@ -306,7 +306,7 @@ def test_sums_over_many_losses_are_not_below_exact_ones(epsilon, count, target):
     assert few_losses([count]) and not few_losses([count, count])
     with decimal.localcontext(prec=60):
         mass, truth = (Decimal(epsilon).exp() / (1 + Decimal(epsilon).exp())) ** count, Decimal(0)
-        for down in range(count):  # so many of the losses are below zero
+        for down in range(count):  # the number of losses below zero
             loss = (count - 2 * down) * Decimal(epsilon)
             if loss <= Decimal(target):
                 break
@@ -483,7 +483,7 @@ def test_closed_form_has_a_gradient():
 def test_closed_form_refuses(wrong):
     with pytest.raises(ValueError, match=r"epsilon|delta|count"):
         accounting.closed_form_epsilon(*wrong)
-    with pytest.raises(ValueError, match=r"epsilon|delta|count"):  # one that is wrong among those that are not
+    with pytest.raises(ValueError, match=r"epsilon|delta|count"):  # one wrong entry among good ones
         accounting.closed_form_epsilon(
             *(np.array([good, bad]) for good, bad in zip((1.0, 1e-6, 5), wrong, strict=True))
         )
@@ -582,7 +582,7 @@ def test_what_is_no_guarantee_or_no_count_is_refused():
 
 
 def adaptive_delta(each, count, epsilon, cells=48):
-    """The most delta that an adversary reaches who chooses each of `count` mechanisms of bounded range, by what came out before.
+    """The largest delta that an adversary reaches who chooses each of `count` mechanisms of bounded range by the outcomes so far.
 
     A mechanism has the losses t and t - each, t in (0, each), whose chances follow from the sum of the second law being 1 (Dong, Durfee,
     Rogers 2020); t is one of a grid, so that sums of losses stay on it.
@@ -590,7 +590,7 @@ def adaptive_delta(each, count, epsilon, cells=48):
     step, t = each / cells, np.arange(1, cells)
     chance = np.expm1((t - cells) * step) / np.expm1(-each)  # of the loss t, under the first law
     gap = epsilon + np.arange(-count * cells, count * cells + 1) * step
-    value = np.maximum(-np.expm1(gap), 0.0)  # of the hockey-stick, for what is left of epsilon
+    value = np.maximum(-np.expm1(gap), 0.0)  # the hockey-stick's, for what is left of epsilon
     for _ in range(count):
         i = np.arange(len(value) - 2 * cells) + cells
         down, up = value[i[None] - t[:, None]], value[i[None] + cells - t[:, None]]
@@ -609,7 +609,7 @@ def test_no_adversary_exceeds_the_total_of_exponential_mechanisms(count, epsilon
 
 
 def test_a_single_exponential_mechanism_has_the_concentration_that_is_proved_and_hardly_less():
-    """D_order of losses t and t - r, by the worst t."""
+    """D_order for losses t and t - r, at the worst t."""
     r, t = 0.4, np.linspace(0.0, 0.4, 101)[1:-1]
     second = -np.expm1(t - r) / (np.exp(t) - np.exp(t - r))  # chance of the loss t under the second law
     for order in (1.01, 2.0, 4.0):
@@ -638,7 +638,7 @@ def test_rho_in_single_precision_is_rounded_down():
 
 
 def test_rho_gives_something_up_for_rounding():
-    """Else single precision would be above what is proved for the best of the a that are tried: rho(a) of the module, in float64."""
+    """Otherwise single precision would exceed what is proved for the best a that is tried: the module's rho(a), in float64."""
     for epsilon, delta in [(0.1, 1e-6), (1.0, 1e-6), (1.0, 0.01), (10.0, 1e-10), (3.0, 1e-30)]:
         log = math.log(delta)
         best = math.sqrt(-log) * (math.sqrt(epsilon - log) + math.sqrt(-log)) / epsilon
@@ -716,7 +716,7 @@ def test_advanced_budgets_of_pure_mechanisms_keep_the_total_to_the_last_digit():
 
 
 def test_a_delta_that_is_kept_at_epsilon_0_needs_none():
-    """Also of more total losses than are summed up, where the least epsilon is read off a convolution."""
+    """Also with more total losses than are summed, where the least epsilon is read off a convolution."""
     parts = {Guarantee(1e-5, 0.0, REPLACE): 2000, Guarantee(3e-5, 0.0, REPLACE): 1000}
     assert not accounting.composition.few_losses(parts.values())
     assert accounting.total_delta(parts, 0.0) < 0.01 and accounting.total_epsilon(parts, 0.01) == 0.0
@@ -752,7 +752,7 @@ def test_rates_of_rho_at_the_ends_of_floats():
     [(0.013812145832942397, 8.065045865712636e-11, 5, 0.0), (6.243933127526241, 2.1678048758456338e-07, 10, 0.5)],
 )
 def test_what_is_calibrated_covers_the_total_at_its_delta(epsilon, delta, count, share):
-    """The total epsilon that is told for a delta is rounded up."""
+    """The total epsilon that is reported for a delta is rounded up."""
     each = accounting.calibrate(Guarantee(epsilon, delta, "REPLACE_ONE"), count, delta_share=share)
     assert accounting.optimal({each: count}, delta=delta).covers(epsilon, delta)
 

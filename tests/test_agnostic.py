@@ -164,7 +164,7 @@ def held(event: Any, hypotheses: Any) -> Any:
 
 @over_pairs(CASES, ("uniform thresholds", "rectangles"), ("thresholds-mixed", "points-mixed", "parities-mixed"))
 def test_the_event_holds_what_is_near(name: str, way: str) -> None:
-    """In whatever form the law tells it: an interval, a set of points, or the hypotheses themselves."""
+    """In whatever form the law gives it: an interval, a set of points, or the hypotheses themselves."""
     case = CASES[name]()
     law, ones = made(case, way)
     expected = brute_force(case, ones)
@@ -212,7 +212,7 @@ def test_noisy_examples_come_in_the_order_in_which_they_were_drawn() -> None:
 
 
 def test_k_labels_are_flipped_one_by_one() -> None:
-    """Of 40 thresholds: every column is flipped as often as it should be, no two together, and bits past k stay 0."""
+    """For 40 thresholds: every column is flipped as often as it should be, independently of the first one, and bits past k stay 0."""
     base = thresholds.several(thresholds.uniform(bits=8, target=0), bits=8, targets=[100 + j for j in range(40)])
     law = agnostic.noisy(base, flip=0.25)
     sample = law.sample(jax.random.key(1), 4095, 4095)
@@ -241,7 +241,7 @@ def _k(name: str) -> list[Any]:
 @pytest.mark.slow
 @over_pairs(["thresholds", "points", "parities"], ("thresholds-mixed", "points-noisy"))
 def test_k_labels_are_judged_column_by_column(name: str, way: str) -> None:
-    """Every column is what the law of a single concept says of it."""
+    """Every column is judged as by the law of a single concept."""
     laws = _k(name)
     law: Any = agnostic.noisy(laws[0], flip=0.1) if way == "noisy" else agnostic.mixed(laws, weights=WEIGHTS)
     columns = list(zip(*[(1, 6), (3, 3), (6, 2)], strict=True))
@@ -303,7 +303,7 @@ def test_law_and_trials_agree_on_excess(name: str, way: str) -> None:
 
 @pytest.mark.slow  # that it searches: `test_sweep`; excess: the tests before
 def test_least_n_searches_for_excess() -> None:
-    """Noise takes more examples; at flip = 1/2 every hypothesis is as good."""
+    """With noise more examples are needed."""
     curve = dpjax.least_n(
         {"exponential": lambda flip: one_threshold.exponential(bits=8, epsilon=1.0)},
         distribution=lambda flip: agnostic.noisy(thresholds.log_uniform(bits=8), flip=flip),
@@ -380,7 +380,7 @@ def test_at_flip_one_half_all_hypotheses_are_best() -> None:
 
 @pytest.mark.thorough
 def test_what_is_near_in_a_mixture_of_uniform_laws_is_an_interval() -> None:
-    """As learners of thresholds want it; of two label columns."""
+    """In the form that threshold learners take; for two label columns."""
     base = thresholds.uniform(bits=64, target=0)
     # Best are 1/2 and 7/8 of the range: the excess rises by 1/2 on the left up to the other target, by 1 elsewhere.
     pairs = [(2**62, 2**61), (2**63, 7 * 2**61)]
@@ -397,7 +397,7 @@ def test_where_every_threshold_is_near_the_last_one_is_too() -> None:
 
 
 def test_where_the_least_threshold_is_near_none_beyond_the_first_point_is() -> None:
-    """Of what is near by the laws themselves the tests before have no such case; the same program as theirs."""
+    """The tests before have no such case; this one uses the same program."""
     low, high = agnostic.mixed(_thresholds().laws, weights=[0.9, 0.05, 0.05]).within_excess(0.01)
     assert wide.to_ints(jnp.stack([low, high])) == [0, HEAVY[0] + 1]
 

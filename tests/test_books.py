@@ -32,7 +32,7 @@ def exact_delta(guarantee, count, epsilon):
 
 
 def accountants(guarantee):
-    """Whoever composes the event of this guarantee."""
+    """The accountants that compose the event of this guarantee."""
     relation = guarantee.neighboring_relation
     stock = [pld.PLDAccountant(relation)] if guarantee.is_pure and guarantee.relation == ADD else []
     return [*stock, events.Accountant(relation)]
@@ -205,7 +205,7 @@ def report():
 
 
 def laws_of(report):
-    """The laws, without bottom, which this learner never says."""
+    """The laws without bottom, which this learner never gives; and the pairs."""
     return report._evidence.p[:, :-1], report._evidence.pairs
 
 

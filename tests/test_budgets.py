@@ -73,7 +73,7 @@ def test_optimal_composition_is_that_of_the_host(epsilons: Any, deltas: Any, tim
 
 
 def test_budgets_that_are_no_multiples_of_each_other_are_composed_exactly() -> None:
-    """Where the host rounds every budget up to a grid: it is the larger one there, and the sum over all subsets is met."""
+    """Where the host rounds every budget up to a grid, its delta is the larger one; this one equals the sum over all subsets."""
     epsilons, deltas, times, epsilon = (0.1234, 0.37, math.sqrt(0.2)), (1e-9, 2e-5, 0.0), (5, 3, 2), 1.1
     with jax.enable_x64():
         found = float(accountant.total_delta(epsilons, deltas, epsilon, times))
@@ -90,7 +90,7 @@ def central(function: Any, arguments: tuple[Any, ...], direction: Any, step: flo
 
 @pytest.mark.thorough
 def test_the_logarithm_has_a_derivative_in_deltas_of_pure_mechanisms() -> None:
-    """ln(d + (1 - d) D) has 1/D - 1 at d = 0; the logarithm of d alone has none, and -1 was what was left."""
+    """ln(d + (1 - d) D) has the derivative 1/D - 1 at d = 0; the logarithm of d alone has none, and only -1 was left."""
     with jax.enable_x64():
         epsilons, none, times, epsilon = jnp.array([0.5, 1.0]), jnp.zeros(2), (2, 3), 0.2
         value = float(accountant.total_delta(epsilons, none, epsilon, times))
@@ -307,7 +307,7 @@ def test_a_mechanism_of_ones_own_spends_what_it_says_under_the_same_relation() -
 
 
 def test_what_is_proved_of_rec_concave_is_that_of_its_split() -> None:
-    """Two thirds of a budget that is not spent make a larger error; a delta above 1/2 is none that A_dist is proved for."""
+    """Leaving two thirds of a budget unspent makes the error larger; A_dist is proved for no delta above 1/2."""
     given = {"bits": 64, "epsilon": 3.0, "delta": 0.3, "depth": 2}
     whole, third = (quasi_concave.rec_concave(**given, split=split) for split in (None, Split.equal(1.0, 0.1, 2)))
     assert third.error(0.1) == pytest.approx(
@@ -359,7 +359,9 @@ def openings() -> list[Any]:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.4, 3e-7), (0.1, 1e-3)])
 def test_the_smooth_saturation_of_a_walk_is_nearly_that_of_its_selection(epsilon: float, delta: float) -> None:
-    smooth = importlib.import_module("dpjax.relaxations.budgets.tree_log")._saturation  # the room names a function so
+    smooth = importlib.import_module(
+        "dpjax.relaxations.budgets.tree_log"
+    )._saturation  # the package has a function of this name
     assert 0 < partition_selection.anchors(epsilon, delta).saturation - smooth(epsilon, delta, np) < 1.5
 
 
@@ -492,7 +494,7 @@ def test_a_way_without_a_slope_is_refused(opened: budgets.Budgeted) -> None:
 
 @pytest.mark.parametrize("optimizer", [optax.polyak_sgd(f_min=-5.0), builders.thorough(optax.lbfgs())])
 def test_optimizers_may_look_at_the_value_and_along_a_line(opened: budgets.Budgeted, optimizer: Any) -> None:
-    def failure(algorithm: Any, data: Any) -> Any:  # of which the program is small
+    def failure(algorithm: Any, data: Any) -> Any:  # its program is small
         return jnp.mean(algorithm.split.choices**2)
 
     found = tune.tune(opened, np.zeros((1, 1)), failure=failure, steps=2, optimizer=optimizer)
@@ -596,7 +598,7 @@ def conjunctions_data(seed, n=1024, bits=12, k=3):
 
 
 def simulated_failure(runs):
-    """(learner, data) -> the share of runs, by fixed keys, with more than a tenth of the examples wrong."""
+    """(learner, data) -> the share of runs, by fixed keys, that release nothing or have more than a tenth of the examples wrong."""
 
     def failure(learner, data):
         def wrong(key):
@@ -644,7 +646,7 @@ def test_a_listed_plan_fails_less_on_unseen_data():
 
 
 def test_many_mechanisms_are_counted_at_once() -> None:
-    """Logarithms of binomial coefficients, which are whole numbers of 16,383 bits."""
+    """Logarithms of binomial coefficients, which are integers of up to 16,383 bits."""
     inside, choices = accountant._terms((16_383,))
     assert len(inside) == 16_384
     assert choices[[0, 1, 2, -1]].tolist() == [0.0, *(math.log(math.comb(16_383, k)) for k in (1, 2)), 0.0]
@@ -652,7 +654,7 @@ def test_many_mechanisms_are_counted_at_once() -> None:
 
 
 def test_totals_and_counts_that_are_none_are_refused():
-    """Six epsilons for one total gave one number, a mixture."""
+    """Six epsilons where one is due once gave a single number, a mixture."""
     with pytest.raises(ValueError, match="epsilon must be a single number"):
         accountant.total_delta([0.1, 0.2], [0.01, 0.01], jnp.arange(6.0), [1, 2])
     with pytest.raises(TypeError, match="times must be a list"):
@@ -663,7 +665,7 @@ def test_totals_and_counts_that_are_none_are_refused():
 
 
 def test_more_delta_needs_no_more_points():
-    """Where delta is large, a search from one place ended at 318 points for delta = 0.3, and at 288 for 0.17."""
+    """Where delta is large, a search from one starting point ended at 318 points for delta = 0.3, and at 288 for 0.17."""
     n = [
         planning.calibrate(bits=64, epsilon=0.1, delta=delta, beta=0.1, accountant="optimal", depth=1).sample_size
         for delta in (0.17, 0.3)

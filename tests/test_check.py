@@ -1,4 +1,4 @@
-"""`dpjax.check` on algorithms that somebody else might write: right ones, broken ones, odd ones."""
+"""`dpjax.check` on algorithms that somebody else might write: correct ones, broken ones, odd ones."""
 
 import dataclasses
 import functools
@@ -36,13 +36,13 @@ SMALL: dict[str, Any] = {"n": 4, "domain": 2}
 
 @pytest.fixture(autouse=True)
 def as_strangers_have_it() -> Any:
-    """Their code is written for JAX as it comes, without our session's strictness."""
+    """Users' code is written for JAX with its defaults, without the strictness of the test session."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
 
 
 class Vote:
-    """The label of most examples, by the exponential mechanism: a count moves by one, so it is epsilon-private."""
+    """The majority label, by the exponential mechanism: a count changes by at most one, so it is epsilon-private."""
 
     def __init__(self, epsilon: float, claimed: float | None = None) -> None:
         self.epsilon, self.claimed = epsilon, epsilon if claimed is None else claimed
@@ -60,14 +60,14 @@ class Vote:
 
 
 class Stated(Vote):
-    """Its law alone: a check of it compiles no runs."""
+    """A vote with a law but without runs: a check of it compiles none."""
 
     def __call__(self, key: Any, sample: Any) -> Any:
         raise NotImplementedError
 
 
 def sampler(vote: Vote, wrap: Any = lambda label: label) -> Any:
-    """The same without a law or a claim."""
+    """The same vote without a law or a claim."""
     return lambda key, sample: wrap(vote(key, sample))
 
 
@@ -100,7 +100,7 @@ def test_a_voting_learner_is_verified() -> None:
 
 
 class Cached:
-    """One that works something out when it is first asked for, and that is while it is traced."""
+    """An algorithm that computes something on its first use, which happens while it is traced."""
 
     @functools.cached_property
     def half(self) -> Any:
@@ -130,7 +130,7 @@ def test_what_is_kept_of_a_trace_is_named(kind: Any) -> None:
 
 
 def test_programs_do_not_outlive_a_check() -> None:
-    """A thousand checks must not end in a thousand programs: each takes maps of memory, of which a process has some 65,000."""
+    """A thousand checks must not leave a thousand programs behind: each takes memory maps, of which a process has some 65,000."""
     values = np.zeros(4, np.int32)
     runner = runs.runner(lambda key, given: given[0] + jax.random.bits(key), lambda given, size: given, values, 4)
     runner.outcomes(jax.random.key(0), values, 4, 1)
@@ -157,7 +157,7 @@ class Tabled:
 
 
 def test_a_table_that_a_program_of_32_bits_has_met_is_read_in_64() -> None:
-    """JAX hands one program what it made of an array for another: the first check is in its way, and so is a user's own program."""
+    """JAX reuses in one program what it made of an array for another, such as an earlier check or a user's own program."""
     algorithm = Tabled()
     run = jax.jit(algorithm.__call__)
     run(jax.random.key(0), Points.create(np.zeros((1, 1), np.uint32)))
@@ -300,7 +300,7 @@ def test_runs_that_do_not_follow_the_pmf_are_seen() -> None:
 
 
 def test_a_law_in_another_order_for_each_dataset_is_seen() -> None:
-    """(the label is kept, it is flipped): on each dataset by itself runs have these frequencies."""
+    """The law lists (the label is kept, it is flipped): on each dataset by itself the runs have these frequencies."""
 
     class Kept(Vote):
         def pmf(self, sample: Any) -> Any:
@@ -314,7 +314,7 @@ def test_a_law_in_another_order_for_each_dataset_is_seen() -> None:
 
 
 def _many(draw: Any) -> Any:
-    """32 outcomes, all alike by the law, each too rare for its frequency to say much."""
+    """32 outcomes, equally likely by the law, each too rare for its frequency to say much."""
 
     class Many:
         def pmf(self, sample: Any) -> Any:
@@ -406,7 +406,7 @@ def test_what_cannot_be_batched_runs_in_python() -> None:
 
 
 def test_an_algorithm_may_refuse_to_be_run_on_nothing() -> None:
-    """If it does so by what it knows before it is traced, that is not seen."""
+    """A refusal that depends on what is known only outside a trace is not seen."""
 
     class Careful:
         kind = Points
@@ -423,7 +423,7 @@ def test_an_algorithm_may_refuse_to_be_run_on_nothing() -> None:
 
 
 def test_noise_of_another_generator_beside_a_large_number_is_drawn_anew() -> None:
-    """Compiled it would be one constant on each dataset, and accused."""
+    """Compiled, the noise would be one constant on each dataset, and the algorithm would be accused."""
     rng = np.random.default_rng(0)
 
     def noisy(key: Any, sample: Any) -> Any:
@@ -447,7 +447,7 @@ def test_a_report_rounds_nothing_to_the_better() -> None:
 
 
 def test_a_leak_of_probability_delta_is_within_delta() -> None:
-    """With probability 0.1, summed up from parts that are not exact, the first label is printed."""
+    """With probability 0.1, a sum of parts that are not exact in floats, the largest label is printed."""
 
     class Rare(Stated):
         def pmf(self, sample: Any) -> Any:
@@ -533,7 +533,7 @@ def test_a_pmf_in_numpy_is_looped() -> None:
 
 
 def test_order_is_not_taken_for_granted_where_datasets_are_few() -> None:
-    """That the record in the middle lies between the others is so of all sorted datasets."""
+    """In every sorted dataset, the record in the middle lies between the others."""
 
     class Middle(Vote):
         def pmf(self, points: Any) -> Any:
@@ -657,7 +657,7 @@ def test_a_total_leak_of_real_numbers_is_seen() -> None:
 
 
 def python_vote(key: Any, sample: Any) -> Any:
-    """As JAX cannot trace it; None where the answer is 0."""
+    """A vote that JAX cannot trace; it returns None where the answer is 0."""
     ones, n = int(np.asarray(sample.y).sum()), int(sample.n_valid)
     coin = float(jax.random.uniform(key))
     return 1 if coin < 1 / (1 + math.exp(1.5 * (n - 2 * ones))) else None
@@ -829,21 +829,21 @@ def test_concentration_is_the_largest_quotient_over_all_orders(pair: Any) -> Non
 
 
 def test_a_probability_below_zero_counts_as_rounding() -> None:
-    """-5e-10 instead of 0: bounds that rest on the law must reckon with as much."""
+    """-5e-10 instead of 0: bounds that rest on the law must allow for as much."""
     datasets = family(kind_of(None, Points, 2), 1, REPLACE_ONE, ordered=False)
     exact, rounding = laws._checked_law(np.array([[1 + 5e-10, -5e-10]]), datasets)
     assert exact.tolist() == [[1 + 5e-10, 0.0]] and rounding >= 5e-10
 
 
 def test_bounds_on_several_pairs_hold_together() -> None:
-    """Each may err with probability 0.05 divided by how many pairs were run."""
+    """Each bound may fail with probability 0.05 divided by the number of pairs that were run."""
     datasets = family(kind_of(None, Sample, 2), 2, REPLACE_ONE, ordered=False)
     found = suspects.audits_of(Vote(1.0), datasets, 1.0, 100, 0.95, 0)
     assert len(found.pairs) > 1 and (1 - found.level) * len(found.pairs) == pytest.approx(0.05)
 
 
 def test_the_worst_pair_of_an_audit_begins_with_the_dataset_on_which_the_event_is_likelier() -> None:
-    """1 comes on one label alone, half of the time: at epsilon = 1 nothing else is lost."""
+    """Outcome 1 comes with one label alone, half of the time; at epsilon = 1 no other event adds to delta."""
     for label in (0, 1):
         report = check(
             lambda key, sample, label=label: jnp.where(sample.y[0] == label, jax.random.bits(key) % 2, 0),
@@ -855,13 +855,13 @@ def test_the_worst_pair_of_an_audit_begins_with_the_dataset_on_which_the_event_i
 
 
 def test_an_audit_answers_for_the_epsilon_and_delta_that_it_is_asked_about() -> None:
-    """0 on the one dataset; on the other a tenth is 1 and a tenth 2, of which the former comes here, too, seldom."""
+    """On one dataset all outcomes are 0, except for 1 in 400 runs; on the other, a tenth of them are 1 and a tenth 2."""
     first = np.where(np.arange(20_000) % 400 == 0, 1, 0)
     second = np.select([np.arange(20_000) % 10 == 1, np.arange(20_000) % 10 == 0], [2, 1], 0)
     found = suspects.Audits([(3, 5)], [(first, second)], 0.95, None)  # type: ignore[arg-type]
     assert found.epsilon_at(0.25) == 0.0 and found.epsilon_at(0.0) > 4
     delta, *pair = found.delta_at(1.0)
-    assert pair == [5, 3] and delta > 0.17  # by both of them; by 2 alone it would be a tenth
+    assert pair == [5, 3] and delta > 0.17  # by 1 and 2 together; by 2 alone it would be a tenth
 
 
 def test_real_outcomes_of_a_pilot_are_told_apart_by_cells() -> None:
@@ -870,7 +870,7 @@ def test_real_outcomes_of_a_pilot_are_told_apart_by_cells() -> None:
 
 
 def test_pairs_look_bad_by_delta_at_epsilon_and_at_0_and_by_one_likelier_outcome() -> None:
-    """One pair is worst by each of the three; a fourth only looks so, by six runs of 10,000."""
+    """By each of the three criteria another pair is worst; a fourth pair only looks bad, by six runs of 10,000."""
     tallies = np.array(
         [
             *([4000, 1000, 5000], [1000, 4000, 5000]),
@@ -884,13 +884,13 @@ def test_pairs_look_bad_by_delta_at_epsilon_and_at_0_and_by_one_likelier_outcome
 
 
 def test_so_many_runs_are_audited_as_are_asked_for() -> None:
-    """Compiled ones come in whole blocks, of which the rest is left."""
+    """Compiled runs come in whole blocks; those in excess are dropped."""
     datasets = family(kind_of(None, Sample, 1), 1, REPLACE_ONE, ordered=False)
     assert suspects.audits_of(Vote(1.0), datasets, 1.0, 100, 0.95, 0).runs == 100
 
 
 def test_what_frequencies_say_against_a_law_is_said_of_the_right_datasets() -> None:
-    """0 comes with 7/8 on the first dataset and with 1/8 on the second, where the law has 7/8 on both."""
+    """Outcome 0 has frequency 7/8 on the first dataset and 1/8 on the second; the law gives it 7/8 on both."""
     seen = [np.repeat([0, 1], [3584, 512]), np.repeat([0, 1], [512, 3584])]
     p = np.array([[7 / 8, 1 / 8]] * 2)
     where, what = agreement._of_frequencies(seen, p) or ((), "")
@@ -900,14 +900,14 @@ def test_what_frequencies_say_against_a_law_is_said_of_the_right_datasets() -> N
 
 
 def test_one_outcome_more_than_the_law_has_is_too_many() -> None:
-    """Two alike by the law; a third comes once."""
+    """The law has two equally likely outcomes; a third one comes once."""
     seen = [np.repeat([0, 1, 2], [2048, 2047, 1])]
     where, what = agreement._of_frequencies(seen, np.array([[0.5, 0.5]])) or ((0,), "")
     assert where == () and what == "3 different outcomes came, where the law has 2"
 
 
 def test_an_event_of_the_runs_is_told_of_the_dataset_where_it_is_likelier_and_held_to_that_of_the_law() -> None:
-    """0 has probability 0.9 on the one and 0.5 on the other; a law allows its total variation between them."""
+    """Outcome 0 has frequency 0.9 on one dataset and 0.5 on the other; a law allows as much as its total variation between the two."""
     seen = [np.arange(4096) % 10 == 0, np.arange(4096) % 2 == 0]
     seen = [each.astype(np.int64) for each in seen]
     law = np.array([[0.65, 0.35], [0.4, 0.6]])
@@ -919,7 +919,7 @@ def test_an_event_of_the_runs_is_told_of_the_dataset_where_it_is_likelier_and_he
 
 
 def test_all_of_eight_datasets_are_run() -> None:
-    """The runs leave the law on the point 4 alone."""
+    """The runs depart from the law on the point 4 alone."""
 
     class Coin:
         def pmf(self, points: Any) -> Any:
@@ -954,7 +954,7 @@ def test_few_runs_are_made_in_a_python_loop() -> None:
 
 def test_more_runs_show_smaller_differences_from_the_law() -> None:
     class Off(Vote):
-        """Its coin comes up a fiftieth too often."""
+        """Its coin comes up 1 with probability 0.52, where its law says 0.5."""
 
         def pmf(self, sample: Any) -> Any:
             return jnp.array([0.5, 0.5])
@@ -983,7 +983,7 @@ def test_a_domain_is_that_of_the_algorithms_bits_in_whole_words() -> None:
 
 
 def test_what_is_within_rounding_is_no_leak() -> None:
-    """An event of delta but for the last digit is within delta, and one of 1e-13 is none."""
+    """An event whose probability is delta up to the last digit is within delta, and one of probability 1e-13 does not count."""
     rounded = laws.Laws(np.array([[0.1 + 0.2, 0.0, 0.7], [0.0, 0.1 + 0.2, 0.7]]), np.array([[0, 1], [1, 0]]), 1e-12)
     assert rounded.epsilon_at(0.3) == 0.0 and rounded.epsilon_at(0.3 - 1e-9) == math.inf
     p = np.array([[0.5, 0.5, 0.0], [0.5, 0.5 - 1e-13, 1e-13], [0.6, 0.4, 0.0], [0.9, 0.1, 0.0]])
@@ -994,7 +994,7 @@ def test_what_is_within_rounding_is_no_leak() -> None:
 
 
 def test_the_pair_that_keeps_the_least_is_found_beyond_the_first_chunk() -> None:
-    """Of many outcomes pairs are looked at some at a time."""
+    """With many outcomes, pairs are processed in chunks."""
     p = np.full((3, 2**16), 2.0**-16)
     p[2, :2] += [2.0**-17, -(2.0**-17)]
     pairs = np.array([[0, 1]] * 70 + [[0, 2]])
@@ -1024,7 +1024,7 @@ def test_a_pmf_below_zero_is_refused_and_four_times_what_a_sum_is_off_by_is_reck
 
 
 def test_what_follows_from_a_law_reckons_with_its_rounding() -> None:
-    """Every test may be better by 0.01 on both sides; an outcome no likelier than the rounding has no loss."""
+    """Every hypothesis test may be better by 0.01 in both errors; Rényi divergences ignore outcomes no likelier than the rounding."""
     p, pairs = np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[0, 1], [1, 0]])
     moved = dominating.trade_off(p, pairs, 0.01, np.array([0.0, 0.24, 0.99]))
     np.testing.assert_allclose(moved, [0.99, 0.24, 0.0], atol=1e-12)
@@ -1136,7 +1136,7 @@ def test_what_comes_seldom_on_one_dataset_and_never_on_the_first_follows_its_law
 
 
 def test_what_a_python_loop_counts_in_the_order_it_comes_is_no_number() -> None:
-    """Numbers that seldom repeat, from the key alone: codes of them rise from the first dataset to the second."""
+    """The numbers seldom repeat and depend on the key alone; coded as they come, they would rise from the first dataset to the second."""
 
     def run(key: Any, points: Any) -> Any:
         return int(np.random.default_rng(int(jax.random.bits(key))).integers(20000))
@@ -1145,7 +1145,7 @@ def test_what_a_python_loop_counts_in_the_order_it_comes_is_no_number() -> None:
 
 
 class Unordered:
-    """Holds what JAX cannot walk through, and has a mistake of its own."""
+    """Holds a value that JAX cannot traverse, and makes a mistake of its own."""
 
     def __init__(self) -> None:
         self.held: Any = {1: 2.0, "a": 3.0}
@@ -1160,7 +1160,7 @@ def test_mistakes_of_ones_own_are_shown_whatever_is_held() -> None:
 
 
 def test_no_examples_and_one_are_neighbours():
-    """Under add/remove the number of examples is private, too, and 0 is one."""
+    """Under add/remove the number of examples is private, too, and it may be 0."""
 
     class Seen:
         kind, axes, bits = Examples, 1, 2

@@ -1,4 +1,4 @@
-"""`dpjax.choose`: what it says holds for all data that can be listed, it chooses the least, and it asks for what it needs by name."""
+"""`dpjax.choose`: what it states holds for all data that can be listed, it chooses the smallest n, and its refusals name what they need."""
 
 import contextlib
 import dataclasses
@@ -55,7 +55,7 @@ def test_no_fewer_points_would_do_where_failures_are_allowed_nearly_always():
 
 @pytest.mark.parametrize(("bits", "epsilon", "beta"), [(12, 0.15, 0.1), (12, 0.25, 0.1), (10, 0.25, 0.3)])
 def test_the_tree_score_is_nearly_exact_where_its_theorem_is_not(bits, epsilon, beta):
-    """At most 5 % more points than all its programmes find, however long they take."""
+    """At most 5 % more points than its programmes find when they may take any time."""
     exact, offered, theorem = (
         interior_points.points_for("tree_score", bits, epsilon, 0.0, beta, steps)
         for steps in (math.inf, interior_points.MOST_STEPS, 1.0)
@@ -82,7 +82,7 @@ def test_flips_are_those_in_all_orders():
 
 @pytest.mark.parametrize(("fractions", "epsilon"), [thorough((0.5,), 1.7), thorough((0.25, 0.75), 4.0)])
 def test_no_data_have_larger_rank_errors_than_is_said(fractions, epsilon):
-    """All multisets of eight points of eight."""
+    """All multisets of eight points from a domain of eight."""
     size, n, beta = 8, 8, 0.2
     ranks = quantiles.permute_and_flip_ranks(3, np.array(fractions), epsilon, beta)
     assert 0 < ranks < n / 2
@@ -101,7 +101,7 @@ def test_no_data_have_larger_rank_errors_than_is_said(fractions, epsilon):
 
 
 def test_a_learner_that_errs_on_few_examples_is_good():
-    """The worst that a learner can do with k errors, on points that are alike: 2 P[Bin <= k] counts both sides."""
+    """The worst that a learner can do with k errors, on points that are all alike: 2 P[Bin <= k] counts both sides."""
     for errors, alpha, beta in ((0, 0.1, 0.1), (7, 0.2, 0.05), (60, 0.03, 0.3)):
         n = thresholds.population(errors, alpha, beta)
         tails = 2 * stats.binom.cdf(errors, [n - 1, n], alpha)
@@ -117,8 +117,8 @@ def offered(candidates, name, *question, **own):
 @pytest.mark.parametrize("alpha", [0.1, 0.9])
 @pytest.mark.parametrize("name", ["binary_search", "length_search", "power_search", "rec_concave", "amplified"])
 def test_half_of_beta_is_for_too_many_errors_and_half_for_a_sample_that_deceives(name, alpha):
-    """k errors but with probability beta/2; then n is the least with 2 P[Bin(n, alpha) <= k] <= beta/2, and more than 2 k if the learner
-    is told alpha = 2 k/n."""
+    """At most k errors, except with probability beta/2; then n is the least with 2 P[Bin(n, alpha) <= k] <= beta/2, and more than 2 k if
+    the learner is given alpha = 2 k/n."""
     bits, epsilon, delta, half = 40, 1.0, 1e-4, 0.1
     if name == "binary_search":
         k = 2 / float(closed_form_epsilon(epsilon, delta, bits + 1)) * math.log((bits + 1) / (2 * half))
@@ -140,7 +140,8 @@ def test_half_of_beta_is_for_too_many_errors_and_half_for_a_sample_that_deceives
 
 @pytest.mark.parametrize("epsilon", [0.1, 9.9])
 def test_a_threshold_by_the_exponential_mechanism_has_the_lesser_of_two_bounds(epsilon):
-    """At epsilon = 9.9 the first one: few errors but with a part of beta, and a sample that does not deceive; at 0.1 that over both."""
+    """At epsilon = 9.9 it is the first bound: few errors except for a share of beta, the rest for a sample that deceives; at 0.1 it is the
+    bound over both at once."""
     bits, alpha, beta, n = 40, 0.1, 0.2, np.arange(1, 8000)
 
     def few(own):
@@ -157,7 +158,7 @@ def test_a_threshold_by_the_exponential_mechanism_has_the_lesser_of_two_bounds(e
 @pytest.mark.parametrize("axes", [2, 8])
 @pytest.mark.parametrize(("epsilon", "bits", "delta"), [(0.1, 8, 0.0), (32.0, 8, 0.0), (1.0, 1024, 1e-6)])
 def test_rectangles_by_their_axes_get_the_records_they_ask_for(axes, epsilon, bits, delta):
-    """At a large epsilon the counts or the sample ask for most, at a small one the ranks; on 2^1024 points solvers need a delta."""
+    """At a large epsilon the counts or the sample need most records, at a small one the ranks; on 2^1024 points solvers need a delta."""
     own = {"dimensions": axes}
     offer = offered(rectangle.CANDIDATES, "kearns", bits, None, epsilon, 0.1, delta, 0.1, ADD_OR_REMOVE_ONE, **own)
     algorithm = offer.make(offer.n)
@@ -176,7 +177,7 @@ def test_learn_points_drops_what_its_mechanism_drops():
         for c in range(4)
     )
     assert points.learn_points_failure(3, 0.3, 1.0, 0.4) == pytest.approx(by_hand, rel=1e-9)
-    assert points.learn_points_failure(10**4, 0.5, 9.0, 0.1) >= 1e-14  # what is not summed up
+    assert points.learn_points_failure(10**4, 0.5, 9.0, 0.1) >= 1e-14  # for the terms that are not summed
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
@@ -230,7 +231,7 @@ def asked(name, **more):
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_all_three_inverses_agree(name):
-    """n for epsilon and alpha; then each of them back from n; a smaller n asks for more."""
+    """First n from epsilon and alpha, then each of those back from n; a smaller n needs a larger epsilon or alpha."""
     first = asked(name, epsilon=1.0)
     values = [value for value in first.candidates.values() if not isinstance(value, str)]
     assert first.n == min(values) and first.solved == "n"
@@ -256,7 +257,7 @@ def test_an_error_that_falls_with_the_root_of_n_is_found():
 
 
 def test_a_search_needs_few_questions():
-    """Whatever the power of 1/value: about two a halving of the bracket at worst."""
+    """Whatever the power of 1/value: at worst about two per halving of the bracket."""
     for power in (0.5, 1, 2, 4):
         for root in (1e-4, 0.03, 0.8):
             asked: list[float] = []
@@ -273,7 +274,7 @@ def check_privacy(choice):
     relation = choosing.TASKS[choice.task].relation
     assert choice.guarantee.relation == relation
     assert choice.guarantee.covers(choice.epsilon * (1 + 1e-9), choice.delta * (1 + 1e-9)), choice
-    assert choice.guarantee.epsilon > 0.5 * choice.epsilon  # nor is half of it wasted
+    assert choice.guarantee.epsilon > 0.5 * choice.epsilon  # less than half of it is wasted
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 0.01), (8.0, 1e-6)])
@@ -296,7 +297,7 @@ def test_under_replace_one(task):
 
 
 def test_which_algorithm_is_best_where():
-    """What the pages say of it."""
+    """As the documentation says."""
 
     def name(*args, **given):
         return dpjax.choose(*args, epsilon=1.0, **given).name
@@ -329,7 +330,7 @@ def test_which_algorithm_is_best_where():
 
 
 def stated(fractions, *, bits, epsilon, delta, alpha, beta):
-    """The n of everything that states one for quantiles at these fractions, each made by hand."""
+    """The n of every algorithm that states one for quantiles at these fractions, each made by hand."""
     given, asked = {"bits": bits, "fractions": fractions, "epsilon": epsilon}, {"alpha": alpha, "beta": beta}
     makers = {
         "rank_exponential": lambda: optimizers.rank_exponential(**given, delta=delta),
@@ -355,7 +356,7 @@ def stated(fractions, *, bits, epsilon, delta, alpha, beta):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_nothing_made_by_hand_needs_much_less(seed):
-    """Regret of 5 % at most, of quantiles and of distribution functions; it was up to 1,000 %, as four of these were no candidates."""
+    """Regret of 5 % at most, for quantiles and distribution functions; it was up to 1,000 % when four of these were not yet candidates."""
     rng = random.Random(seed)
     given = {
         "bits": rng.choice([2, 8, 16, 32, 64, 300]),
@@ -377,7 +378,7 @@ def test_nothing_made_by_hand_needs_much_less(seed):
 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0, 32.0])
 def test_a_tiny_delta_is_no_worse_than_none(epsilon):
-    """Half of it, or less, is below what programs take: then nothing is asked of it."""
+    """Half of it, or less, is below what programs accept: then it is not used."""
     given = {"bits": 32, "alpha": 0.05, "beta": 1e-3, "epsilon": epsilon, "relation": REPLACE_ONE}
     assert dpjax.choose("cdf", delta=1e-36, **given).n <= dpjax.choose("cdf", **given).n
 
@@ -416,7 +417,7 @@ def test_it_compiles_nothing(caplog):
 @pytest.mark.parametrize(
     "question",
     [
-        # Accountants add their own numerical error to delta, which was not left to them.
+        # Accountants add their own numerical error to delta, for which nothing was left.
         {"task": "k_concepts", "bits": 8, "k": 1000, "concept": "thresholds", "delta": 1e-12, "beta": 0.5},
         {"task": "quantiles", "bits": 4096, "fractions": [i / 1001 for i in range(1, 1001)], "delta": 1e-13},
         # Promises under the other relation were converted after they were composed.
@@ -447,7 +448,7 @@ def test_points_that_take_more_records_than_there_are_get_a_refusal(given):
 
 
 def test_at_a_large_beta_every_epsilon_of_learn_points_is_looked_at():
-    """What a search that stops at the best n so far finds is the least over all of them."""
+    """A search that stops at the best n so far still finds the least n over all of them."""
     question = base.Question(bits=16, n=None, epsilon=1.0, alpha=0.05, delta=1e-3, beta=0.6, relation=REPLACE_ONE)
     least = min(
         bisection.least_int(lambda n, e=e: points.learn_points_failure(n, 0.05, e, 1e-3) <= 0.6, 1)
@@ -467,7 +468,7 @@ def test_the_epsilon_that_is_chosen_at_a_large_beta_is_one_that_suffices(alpha, 
 
 
 def test_an_algorithm_that_refuses_its_numbers_is_no_answer(monkeypatch):
-    """As `joint` does, whose least epsilon is above this one; other algorithms have none."""
+    """Such as `joint`, whose smallest epsilon is above this one; other algorithms have no such limit."""
 
     def offer(question):
         algorithm = joint(bits=8, fractions=[0.5], epsilon=question.epsilon / 2)
@@ -487,7 +488,7 @@ def test_floors_are_below_what_is_offered(task):
 
 @pytest.mark.thorough
 def test_what_is_not_far_below_the_rest_is_not_left_out():
-    """Floors, by which candidates are passed over, are below what these then offer."""
+    """The floors by which candidates are passed over are at most what these candidates would offer."""
     rng = random.Random(3)
     for _ in range(20):
         question = base.Question(
@@ -549,7 +550,7 @@ def test_bad_input_is_named(named, task, given):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_chosen_algorithm_can_be_built_for_any_question(name):
-    """Random questions: no error but a refusal, privacy within the budget, and nobody has a lesser n."""
+    """Random questions: no errors other than refusals, privacy within the budget, and no candidate has a smaller n."""
     rng = random.Random(name)
     for _ in range(15):
         given = {
@@ -573,7 +574,7 @@ def test_every_chosen_algorithm_can_be_built_for_any_question(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["cdf", "histogram", "interior_point", "points", "quantiles", "threshold"])
 def test_the_chosen_algorithm_runs(task):
-    """On data of the n that it was chosen for: released, and within alpha of them, for the fixed key."""
+    """On data of the n that it was chosen for, it releases; but for histograms, it fails with probability beta at most or errs by alpha."""
     more = {"quantiles": {"fractions": [0.2, 0.8]}}.get(task, {})
     more = {**more, "delta": 1e-6} if task == "histogram" else more
     more = more if task == "interior_point" else {**more, "alpha": 0.2}
@@ -588,7 +589,7 @@ def test_the_chosen_algorithm_runs(task):
     assert int(outcome.status) == 0
     if task in ("interior_point", "threshold", "points"):
         assert float(choice.algorithm.failure_probability(data, error=choice.alpha or 0.0)) <= choice.beta
-    if task == "quantiles":  # of inverse sensitivity there is no law of events, but a bound
+    if task == "quantiles":  # inverse sensitivity has no law of events, but a bound
         view = choice.algorithm.prepare(data)
         near = choice.algorithm.near(view, np.int32(math.floor(choice.alpha * choice.n)))
         assert float(choice.algorithm.failure_bound(view, near)) <= choice.beta
@@ -598,7 +599,7 @@ def test_the_chosen_algorithm_runs(task):
 
 @pytest.mark.slow
 def test_quick_plans_of_slices_are_nearly_the_best():
-    """Beside `rectangles.plan`, which searches for the split: 4 percent at most."""
+    """Compared with `rectangles.plan`, which searches for the split: at most 4 percent more."""
     from dpjax.learners.rectangles import plan
 
     for axes, epsilon, delta in ((8, 1.0, 1e-6), (20, 0.2, 1e-9), (12, 4.0, 1e-4)):
@@ -620,7 +621,7 @@ def test_quick_plans_of_slices_are_nearly_the_best():
 
 @pytest.mark.slow
 def test_the_exponential_learner_is_as_good_as_is_said():
-    """On data made to deceive it, k errors: two heaps of examples on both sides of a long gap."""
+    """On data made to deceive it, more than k errors are rare: two heaps of examples lie on both sides of a long gap."""
     bits, epsilon, beta = 12, 1.0, 0.1
     k = 2 / epsilon * (bits * math.log(2) + math.log((1 - beta) / beta))
     learner = learners.exponential(bits=bits, epsilon=epsilon)
@@ -632,7 +633,7 @@ def test_the_exponential_learner_is_as_good_as_is_said():
 
 
 def test_bounds_are_the_public_ones():
-    """Where a theorem stands in `bounds`, it is that one."""
+    """Where `bounds` has the theorem, that one is used."""
     question = asked("histogram", epsilon=1.0)
     assert question.n == bounds.point_histogram(1.0, bounds.histogram_margin(1.0, 1e-6), 0.1, 0.1)
     release = asked("histogram", epsilon=1.0, delta=0.5).candidates["release"]
@@ -652,7 +653,7 @@ PROVED_ALIKE = {
 
 @pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in PROVED_ALIKE.items() for name in names])
 def test_no_algorithm_is_offered_for_fewer_records_than_it_asks_for_itself(task, name):
-    """Where the theorem is its own; nor for many more."""
+    """Where the algorithm's own theorem is used; nor is it offered for many more."""
     relation = REPLACE_ONE if task == "cdf" else choosing.TASKS[task].relation
     own = {"k_concepts": {"k": 5, "concept": "points"}, "rectangle": {"dimensions": 3}, "median": {"fractions": (0.5,)}}
     asked = base.Question(8, None, 1.0, 0.1, 1e-3, 0.1, relation, **own.get(task, {}))
@@ -673,7 +674,7 @@ def test_direct_sums_get_no_fewer_records_than_they_ask_for(name):
 
 
 def test_ranks_of_direct_quantiles_are_its_own():
-    """With so many records that alpha n is exactly the error in ranks."""
+    """At the n for which alpha n is exactly the error in ranks."""
     solver, m = interior_point.exponential(bits=8, epsilon=1.0), 300
     n = dpjax.optimizers.quantiles.direct(solver=solver, fractions=[0.5], m=m).sample_size(alpha=0.125, beta=0.1)
     assert n == 8 * cdf.direct_ranks((solver, m, {}))
@@ -708,7 +709,7 @@ def test_more_examples_than_a_generic_learner_takes_are_no_offer():
 
 @pytest.mark.parametrize("bits", range(8, 16))
 def test_slices_of_quantiles_hold_the_points_that_their_solver_needs(bits):
-    """An odd number, too."""
+    """Also where it needs an odd number of points."""
     asked = base.Question(bits, None, 1.0, 0.1, 0.0, 0.1, ADD_OR_REMOVE_ONE, (0.5,))
     solver, m, _ = quantiles.direct_plan(asked, 3)
     assert 2 * m - 1 <= solver.sample_size(beta=0.1 / 3) <= 2 * m
@@ -737,14 +738,14 @@ def test_other_fractions_than_all_multiples_are_no_answer_of_recursive_quantiles
 
 
 def test_ties_are_reckoned_with_for_a_million_records_where_fewer_are_needed():
-    """Three of 2^20 points share 32 bits with probability 1/96 at most, of the few hundred that are needed with 1e-12."""
+    """Three of 2^20 points share 32 bits with probability 1/96 at most; three of the few hundred that are needed, with 1e-12."""
     asked = base.Question(8, None, 1.0, 0.1, 0.0, 0.1, ADD_OR_REMOVE_ONE, (0.5,))
     make, ranks, _ = quantiles.recursive_plan(asked, 1, lambda ranks: 300)
     assert ranks == quantiles.rank_error(1, int(make().m), 3)
 
 
 def test_ties_are_reckoned_with_for_all_records(monkeypatch):
-    """Those that the question gives, and those that the labels ask for, not the sanitizer's alone."""
+    """Those that the question gives, and those that the labels need, not the sanitizer's alone."""
     seen, plan = [], quantiles.recursive_plan
 
     def recorded(question, levels, points, **more):
@@ -758,14 +759,14 @@ def test_ties_are_reckoned_with_for_all_records(monkeypatch):
 
 
 def test_no_more_records_are_offered_than_can_be_given():
-    """n as a question is 2^30 at most, and so it is as an answer."""
+    """n is at most 2^30 when it is given, and so it is when it is the answer."""
     with pytest.raises(ValueError, match=r"epsilon and alpha must .*takes at most 1073741824 rows"):
         dpjax.choose("median", bits=32, epsilon=2.0**-20, alpha=2.0**-20)
 
 
 @pytest.mark.parametrize("task", ["cdf", "k_concepts"])
 def test_a_depth_that_leaves_next_to_nothing_does_not_hide_the_others(task):
-    """There n is so large that ties cannot be broken; one level more is an offer."""
+    """At that depth n is so large that ties cannot be broken; one level more can be offered."""
     question = base.Question(20, None, 1.0, (1 + 1e-9) / 64, 1e-6, 0.1, REPLACE_ONE, k=40)
     if task == "cdf":
         assert "recursive" in cdf.recursive(question).name
@@ -775,7 +776,7 @@ def test_a_depth_that_leaves_next_to_nothing_does_not_hide_the_others(task):
 
 
 def test_an_epsilon_is_found_where_n_hardly_falls_with_it():
-    """134 is the n of epsilon = 20, and of some 15; a little below it is 135, to which steps by proportion hardly get from 5."""
+    """n is 134 at epsilon = 20 and down to some 15, and 135 a little below, which proportional steps from 5 hardly ever reach."""
     asked = {"bits": 16, "alpha": 0.1, "beta": 0.1}
     assert dpjax.choose("points", **asked, epsilon=20.0).n == 134
     found = dpjax.choose("points", **asked, n=134).epsilon
@@ -809,7 +810,7 @@ def test_more_delta_never_costs_more(task, own):
     ],
 )
 def test_less_is_never_dearer_than_more_of_it(task, less, more, given):
-    """Where delta is large, one run may spend more of it than epsilon alone, too, and noisy slices pay in few dimensions."""
+    """Where delta is large, a single run, too, may use it to spend more than epsilon alone, and noisy slices pay in few dimensions."""
     few, many = (dpjax.choose(task, epsilon=0.01, delta=0.05, beta=0.1, **given, **each).n for each in (less, more))
     assert few <= many
 
@@ -820,7 +821,7 @@ def test_less_is_never_dearer_than_more_of_it(task, less, more, given):
 def test_a_generic_learner_is_offered_what_it_asks_for(bits, k, delta, alpha):
     """Its distribution function is sanitized to alpha/5, an interval to 2 alpha/5, as the learner's proof has it.
 
-    Of 16 bits the labels ask for most, of 64 the sanitizer.
+    With 16 bits the labels need the most examples, with 64 the sanitizer.
     """
     question = base.Question(
         bits=bits,
@@ -839,7 +840,7 @@ def test_a_generic_learner_is_offered_what_it_asks_for(bits, k, delta, alpha):
 
 
 def test_a_delta_that_no_float32_holds_costs_nothing():
-    """It was refused by the algorithm that is best without any."""
+    """It was once refused by the algorithm that is best without any delta."""
     asked = {"bits": 1024, "fractions": [0.25, 0.5, 0.75], "epsilon": 0.1, "beta": 1e-20, "alpha": 0.05}
     assert dpjax.choose("quantiles", **asked, delta=1e-100).n <= dpjax.choose("quantiles", **asked, delta=0.0).n
 
@@ -853,7 +854,7 @@ def test_more_epsilon_never_costs_parities_more():
 
 @pytest.mark.parametrize(("delta", "beta"), [thorough(0.5, 0.999), (0.5, 0.7), (0.3, 0.9), thorough(0.01, 0.999)])
 def test_more_epsilon_never_costs_more_where_failures_are_allowed_more_often_than_not(delta, beta):
-    """At a large epsilon A_dist keeps no lead of 1, which at a small one it does half of the time."""
+    """At a large epsilon A_dist does not keep a lead of 1, while at a small one it does so half of the time."""
     asked = {"bits": 64, "alpha": 0.01, "delta": delta, "beta": beta}
     needed = [dpjax.choose("points", **asked, epsilon=epsilon).n for epsilon in (0.125, 1.0, 4.0, 32.0)]
     assert needed == sorted(needed, reverse=True)
@@ -891,14 +892,14 @@ def test_a_refusal_names_what_the_reasons_are_about(given, words):
 
 
 def test_nothing_is_left_of_a_delta_below_the_error_of_convolutions() -> None:
-    """10,000 mechanisms are reckoned with 2 * 2^-52 each."""
+    """For each of 10,000 mechanisms an error of 2 * 2^-52 is allowed for."""
     assert base.largest_each(lambda e: [(e, 10**4)], 1.0, 4e-12, 0.0) is None
     assert base.largest_each(lambda e: [(e, 10**4)], 1.0, 1e-9, 0.0) is not None
     assert 0.999e-4 <= base.optimal_each(1.0, 4e-12, 10**4, 0.0).epsilon <= 1e-4
 
 
 def test_shares_never_add_up_to_more_than_the_total() -> None:
-    """Ten times the float nearest to 1/10 are more than 1."""
+    """Ten times the float nearest to 1/10 is more than 1."""
     for count in range(1, 50):
         each = base.share_of(1.0, 1e-6, count)
         assert count * Fraction(each.epsilon) <= 1 and count * Fraction(each.delta) <= Fraction(1e-6)
@@ -909,7 +910,7 @@ def test_shares_never_add_up_to_more_than_the_total() -> None:
 
 @pytest.mark.parametrize(("delta", "better"), [(0.9, 0.9), (0.9, 0.5), (1e-40, 1e-40), (1e-40, 0.0)])
 def test_of_all_of_delta_and_a_part_that_is_offered_which_takes_fewer_records(delta: float, better: float) -> None:
-    """A delta above 1/2 may be spent whole or 1/2 of it, a tiny one whole or not at all."""
+    """Of a delta above 1/2, all may be spent, or 1/2; of a tiny one, all or nothing."""
 
     def offer(question: base.Question) -> base.Offer:
         return base.Offer(10 if question.delta == better else 20, lambda n: None, "")
@@ -919,7 +920,7 @@ def test_of_all_of_delta_and_a_part_that_is_offered_which_takes_fewer_records(de
 
 
 def test_only_what_two_others_are_better_than_is_left_out() -> None:
-    """By its floor alone; who is between the best and the second is asked."""
+    """It is left out by its floor alone; a candidate whose floor is below the second best n is asked."""
 
     def candidate(name: str, n: int, floor: float) -> base.Candidate:
         return base.Candidate(name, lambda question: base.Offer(n, lambda n: None, name), lambda question: floor)
@@ -931,7 +932,7 @@ def test_only_what_two_others_are_better_than_is_left_out() -> None:
 
 
 def test_half_a_rank_is_left_for_rounding_where_nothing_else_errs() -> None:
-    """At epsilon = 32 next to no rank is lost; f n may still be half a rank away, which alpha n must hold."""
+    """At epsilon = 32 hardly any rank is lost; f n may still be half a rank away from a rank, which alpha n must allow for."""
     asked = base.Question(
         bits=1, n=None, epsilon=32.0, alpha=0.01, delta=0.0, beta=0.1, relation=base.ADD_OR_REMOVE_ONE, fractions=(0.5,)
     )
@@ -940,7 +941,7 @@ def test_half_a_rank_is_left_for_rounding_where_nothing_else_errs() -> None:
 
 
 def test_a_threshold_by_interior_points_leaves_half_of_beta_to_the_sample() -> None:
-    """The solver takes the other half: n is the least that keeps this one for m - 1 errors."""
+    """The solver takes the other half; n is the least at which m - 1 errors keep to the sample's half."""
     asked = base.Question(bits=8, n=None, epsilon=1.0, alpha=0.1, delta=0.0, beta=0.2, relation=base.REPLACE_ONE)
     offer = thresholds.by_interior_points(asked)
     errors = int(offer.make(offer.n).m) - 1
@@ -960,7 +961,7 @@ def test_slices_by_basic_composition_spend_no_more_delta_than_is_asked_and_get_t
 
 
 def test_laws_of_nearly_nothing_raise_no_warnings():
-    """SciPy's quantiles of binomial laws warn near alpha = 1e-9; a beta is rounded up, as all that is promised."""
+    """SciPy's quantiles of binomial laws warn near alpha = 1e-9; beta is rounded up in print, like everything that is promised."""
     chosen = dpjax.choose("points", n=2, epsilon=0.1, bits=8, delta=0.9, beta=0.999999999)
     assert chosen.name == "learn_points" and chosen.alpha < 1.1e-9
     chosen = dpjax.choose("points", n=2000, epsilon=1.0, bits=8, delta=1e-6, beta=0.12345649)

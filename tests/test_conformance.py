@@ -27,11 +27,11 @@ pytestmark = pytest.mark.usefixtures("no_key_twice")
 TRIALS = 4096
 MOST = 6  # neighbours that runs are compared with
 LARGE = 100.0  # an epsilon
-SURE = ("interior.threshold_learner",)  # of its data one record decides nothing
+SURE = ("interior.threshold_learner",)  # on its data no single record matters
 
 
 def over(entries: list[Entry], only_laws: bool = False, also_slow: Any = (), also_thorough: Any = ()) -> Any:
-    """One test an algorithm; of laws alone, one a law."""
+    """One test per algorithm; with `only_laws`, one per law."""
     slow = {e.name for e in entries if e.slow or (only_laws and e.law_of)} | set(also_slow)
     thorough = {e.name for e in entries if e.thorough} | set(also_thorough)
 
@@ -43,17 +43,17 @@ def over(entries: list[Entry], only_laws: bool = False, also_slow: Any = (), als
 
 
 def first_of_families() -> set[str]:
-    """One algorithm of each room: what the shell does, it does for all."""
+    """One algorithm of each family: what the shared shell does, it does for all of them."""
     return set({entry.name.partition(".")[0]: entry.name for entry in reversed(ENTRIES) if not entry.slow}.values())
 
 
 def shown_in_all_forms() -> set[str]:
-    """Whose laws quick tests see in all their forms: those of three others would compile for twelve seconds more."""
+    """The algorithms whose laws quick tests check in all their forms: the three left out would take twelve seconds more to compile."""
     return first_of_families() - {"thresholds.erm", "interior_point.tree_score", "multi.direct_sum"}
 
 
 def covered_by_families() -> set[str]:
-    """Who is not the first of its family, and has a law: its draws on bare data follow the law on padded data (first test below)."""
+    """Algorithms with a law that are not the first of their family: their draws on bare data follow the law on padded data (first test)."""
     return {entry.name for entry in ENTRIES if entry.law is not None} - first_of_families()
 
 
@@ -88,7 +88,7 @@ over_swept_families = over(
 @jax.jit
 @functools.partial(jax.vmap, in_axes=(None, 0, None))
 def runs(algorithm: Any, key: jax.Array, data: Any) -> Any:
-    """Many runs on one dataset: every test below uses this one program of an algorithm."""
+    """Many runs on one dataset: every test below uses this one program per algorithm."""
     return algorithm(key, data)
 
 
@@ -104,7 +104,7 @@ def seen(name: str) -> Any:
 
 
 def event_of(entry: Entry) -> tuple[Any, slice]:
-    """An event, and where it stands in the law."""
+    """An event, and its places in the law."""
     if entry.event is not None:
         return entry.event
     size = entry.make(entry.epsilon).listed()
@@ -112,13 +112,13 @@ def event_of(entry: Entry) -> tuple[Any, slice]:
 
 
 def inside(entry: Entry, algorithm: Any, data: Any) -> Any:
-    """P[that event], or of the first label where an algorithm has no events."""
+    """P[the entry's event], or of the first label where an algorithm has no events."""
     return algorithm.probability(data, event_of(entry)[0])[0] if entry.events else entry.law(algorithm, data)[0]
 
 
 @functools.cache
 def forms(name: str, only_pmf: bool) -> Any:
-    """(epsilon, data, output) -> the law in all its forms, or its pmf alone: one program of an algorithm."""
+    """(epsilon, data, output) -> the law in all its forms, or its pmf alone: one program per algorithm."""
     entry = next(entry for entry in ENTRIES if entry.name == name)
 
     @jax.jit
@@ -142,7 +142,7 @@ def forms(name: str, only_pmf: bool) -> Any:
 
 
 def law_of(entry: Entry, epsilon: float, data: Any = None, only_pmf: bool = False) -> dict[str, np.ndarray]:
-    """The forms of the law at this epsilon and of the first output that was seen, on padded data if none are given."""
+    """The forms of the law at this epsilon, for the first output seen; on padded data if no data are given."""
     data = padded(entry.data()) if data is None else data
     output = jax.tree.map(lambda leaf: leaf[0], seen(entry.name).hypothesis)
     law = forms(entry.name, only_pmf)(float(epsilon), data, output)
@@ -150,7 +150,7 @@ def law_of(entry: Entry, epsilon: float, data: Any = None, only_pmf: bool = Fals
 
 
 def pmf_of(entry: Entry, epsilon: float, data: Any = None) -> np.ndarray:
-    """Its pmf at this epsilon: by the program of all forms, which costs twice as much, only where a quick test needs those, too."""
+    """The pmf at this epsilon; the program of all forms, which costs twice as much, is used only where a quick test needs those as well."""
     only_pmf = bool(entry.law_of) or entry.name not in shown_in_all_forms()
     return law_of(entry, epsilon, data, only_pmf=only_pmf)["pmf"]
 
@@ -173,17 +173,17 @@ def test_the_sampler_follows_the_law_and_not_another(entry: Entry) -> None:
 @pytest.mark.slow
 @over_laws
 def test_the_sampler_follows_the_law_whatever_the_generator(entry: Entry) -> None:
-    """Under vmap rbg gives all lanes words of the first one's key, which stands still once that lane's loops have ended."""
+    """Under vmap, rbg draws the words of all lanes from the first lane's key, which stands still once that lane's loops have ended."""
     others = jax.random.split(jax.random.key(1, impl="rbg"), TRIALS)
     law = pmf_of(entry, entry.epsilon)
-    with jax.debug_key_reuse(False):  # it takes keys that were stacked for used ones, whatever draws from them
+    with jax.debug_key_reuse(False):  # the check mistakes stacked keys for used ones, whatever draws from them
         outcomes = jax.device_get(runs(entry.make(entry.epsilon), others, entry.data()))
     counts = np.bincount(places(entry, outcomes, len(law)), minlength=len(law))
     assert p_value(counts, TRIALS * law) > FALSE_ALARM / len(ENTRIES)
 
 
 def padded(data: Any, more: bool = True) -> Any:
-    """The same data in more rows, and something in every row past the end."""
+    """The same data in more rows (with `more`), and junk in every row past the end."""
     if not hasattr(data, "padded"):
         return data
     wider = data.padded(2 * data.rows + 1 if more else data.rows)
@@ -199,7 +199,7 @@ def padded(data: Any, more: bool = True) -> Any:
 
 
 def at_one_place(data: Any) -> Any:
-    """As many rows, all at the first one's point; if they have labels, 0 and 1 in turn, so that neither of them is the better one."""
+    """As many rows, all at the first one's point; labels, if any, are 0 and 1 in turn, so that neither is better."""
 
     def tie(path: Any, leaf: jax.Array) -> jax.Array:
         name = jax.tree_util.keystr(path)
@@ -212,10 +212,10 @@ def at_one_place(data: Any) -> Any:
     return jax.tree_util.tree_map_with_path(tie, data)
 
 
-# What is released of frequencies is compared with fixed ones, and polygons would take years: see `refinement`.
+# Left out: entries that compare released frequencies with fixed ones, and polygons, which would take years (see `refinement`).
 @over_sweeps_on_ties
 def test_the_sampler_follows_the_law_on_ties_at_a_large_epsilon(entry: Entry) -> None:
-    """There weights leave the range of floats: what a law adds up as logarithms a sampler may not."""
+    """There weights leave the range of floats: a law adds them up as logarithms, a sampler may not."""
     data = at_one_place(entry.data())
     outcomes = jax.device_get(runs(entry.make(LARGE), keys(), data))
     law = pmf_of(entry, LARGE, padded(data))
@@ -226,7 +226,7 @@ def test_the_sampler_follows_the_law_on_ties_at_a_large_epsilon(entry: Entry) ->
 @pytest.mark.thorough
 @over_families
 def test_a_run_exported_and_on_padded_data_is_the_run_of_the_batch(entry: Entry) -> None:
-    """Neither batches, nor capacity, nor what lies past the end, nor a detour through a file change a draw."""
+    """Neither batching, nor capacity, nor what lies past the end, nor export and serialisation change a draw."""
     algorithm, outcomes = entry.make(entry.epsilon), seen(entry.name)
     data = padded(entry.data(), more=not entry.sized)
     words = jax.random.key_data(keys()[:8])
@@ -266,14 +266,14 @@ def test_nothing_is_shown_unless_released(entry: Entry) -> None:
 @over(ENTRIES, also_thorough={entry.name for entry in ENTRIES})
 @pytest.mark.parametrize("wide", [False, True])
 def test_data_of_an_outer_trace_are_checked_in_either_width(entry: Entry, wide: bool) -> None:
-    """What surrounds the run records every operation on arrays: a check must make none. And 32 and 64 bits do not mix."""
+    """The surrounding trace records every operation on arrays, so a check must perform none. And 32 and 64 bits do not mix."""
     with jax.enable_x64(wide):
         algorithm, data = entry.make(entry.epsilon), jax.tree.map(jnp.asarray, entry.data())
         jax.eval_shape(lambda key: algorithm(key, data), jax.random.key(0))
 
 
 def test_rows_that_are_added_do_not_hide_a_wrong_count() -> None:
-    """One more than there are rows, and then there are more: known on the host, and traced. Of every kind of data."""
+    """A count of one more than the rows stays wrong when rows are added, on the host and traced, for every kind of data."""
     kinds = {type(data): data for data in (entry.data() for entry in ENTRIES) if hasattr(data, "padded")}
     assert len(kinds) >= 5
     for data in kinds.values():
@@ -284,7 +284,7 @@ def test_rows_that_are_added_do_not_hide_a_wrong_count() -> None:
 
 
 def _with_count(data: Any, n_valid: int) -> tuple[Any, list[Any]]:
-    """The data with another count, past all checks."""
+    """The structure and leaves of the data with another count, bypassing all checks."""
     paths, structure = jax.tree_util.tree_flatten_with_path(data)
     leaves = [jnp.int32(n_valid) if path[-1].name == "n_valid" else leaf for path, leaf in paths]
     return structure, leaves
@@ -293,7 +293,7 @@ def _with_count(data: Any, n_valid: int) -> tuple[Any, list[Any]]:
 @over_sweeps
 @pytest.mark.parametrize("epsilon", [np.nan, builders.slow(-1.0), builders.thorough(0.0), builders.slow(np.inf)])
 def test_a_parameter_that_nobody_could_check_shows_in_the_status(entry: Entry, epsilon: float) -> None:
-    """The parameters are data: the same program."""
+    """The parameters are data: the program is the same."""
     good, other = entry.make(entry.epsilon), entry.make(2 * entry.epsilon)
     known = lambda one, two: np.array_equal(one, two) or np.asarray(one).dtype.kind in "iu"  # noqa: E731
     bad = jax.tree.map(lambda one, two: one if known(one, two) else np.full(np.shape(one), epsilon), good, other)
@@ -361,9 +361,9 @@ def test_gradients_of_the_law_are_finite_and_right(entry: Entry, x64: None) -> N
 
 
 def neighbours_of(data: Any, relation: str) -> list[Any]:
-    """Data in the same shapes that differ from these in one record, under this relation."""
+    """Data of the same shapes that are neighbours of these under this relation: they differ in one record."""
     n, (leaves, structure) = int(data.n_valid), jax.tree_util.tree_flatten_with_path(data)
-    if isinstance(data, Assignments):  # packed along the records: only the last ones can be left out
+    if isinstance(data, Assignments):  # packed along the records: only the last one can be left out
         return [jax.tree.unflatten(*_with_count(data, n - 1))]
     records = [np.asarray(leaf)[:n].reshape(n, -1) for _, leaf in leaves if leaf.shape[:1] == (data.rows,)]
     _, different = np.unique(np.concatenate(records, axis=1), axis=0, return_index=True)
@@ -400,7 +400,7 @@ def laws_about(entry: Entry, epsilon: float) -> list[np.ndarray]:
 
 @over_laws_of_rows
 def test_neighbours_tell_no_more_than_is_guaranteed(entry: Entry) -> None:
-    """In single precision, about one dataset: quick, for every law. Other tests look at all small datasets in double precision."""
+    """A quick check of each law, in single precision and around one dataset. Other tests cover all small datasets in double precision."""
     guarantee = entry.make(entry.epsilon).guarantee()
     laws = laws_about(entry, entry.epsilon)
     assert divergence(laws, guarantee.epsilon) <= guarantee.delta + 3e-5
@@ -415,7 +415,7 @@ def test_neighbours_tell_when_more_is_spent() -> None:
 
 
 def tiny(data: Any) -> Any:
-    """Data of up to three records, different ones if there are such: there whatever shows of a record shows most."""
+    """Three records of the data, distinct ones if possible: among so few, whatever shows of a record shows most."""
     n, (leaves, structure) = int(data.n_valid), jax.tree_util.tree_flatten_with_path(data)
     rowwise = [leaf for _, leaf in leaves if leaf.shape[:1] == (data.rows,)]
     records = np.concatenate([np.asarray(leaf)[:n].reshape(n, -1) for leaf in rowwise], axis=1)
@@ -426,8 +426,8 @@ def tiny(data: Any) -> Any:
 
 
 def released(outcomes: Any) -> list[np.ndarray]:
-    """All that runs release, then each leaf of it alone (among real numbers, of which no two are equal, a whole row says nothing): an
-    integer for each different one, by its bits."""
+    """All that runs release, then each leaf of it alone (where real numbers are released, no two whole rows are equal, so these say
+    nothing): each distinct value, by its bits, becomes an integer."""
     shown = jax.tree.leaves((outcomes.status, outcomes.hypothesis))
     rows = [np.ascontiguousarray(leaf).reshape(len(leaf), -1).view(np.uint8) for leaf in shown if np.size(leaf)]
     return [
@@ -436,7 +436,7 @@ def released(outcomes: Any) -> list[np.ndarray]:
 
 
 def refuted(algorithm: Any, data: Any, guarantee: Guarantee) -> bool:
-    """Whether runs on these data and on a neighbour contradict a guarantee, by anything that is released."""
+    """Whether runs on these data and on a neighbour contradict a guarantee in anything that is released."""
     every = [data, *neighbours_of(data, guarantee.relation)[:MOST]]
     outcomes = jax.device_get([runs(algorithm, keys(), each) for each in every])
     parts = released(jax.tree.map(lambda *leaves: np.concatenate(leaves), *outcomes))
@@ -452,10 +452,10 @@ def refuted(algorithm: Any, data: Any, guarantee: Guarantee) -> bool:
     also_thorough={e.name for e in ENTRIES},
 )
 def test_a_whole_release_tells_no_more_than_is_guaranteed(entry: Entry) -> None:
-    """Laws are of what a hypothesis says. But a release has other leaves, too: what was looked at, beside the answer that hides it."""
+    """Laws describe what a hypothesis says. But a release has other leaves, too, which may show what the answer hides."""
     algorithm, data = entry.make(entry.epsilon), entry.data()
     few = data if isinstance(data, Assignments) else tiny(data)
-    sizes = (1, 2, 3) if isinstance(data, Points) else (2, 3)  # nothing else is ever empty
+    sizes = (1, 2, 3) if isinstance(data, Points) else (2, 3)  # no other data are ever empty
     for given in (*(jax.tree.unflatten(*_with_count(few, n)) for n in sizes), data):
         assert not refuted(algorithm, given, algorithm.guarantee())
 
@@ -542,7 +542,7 @@ def test_the_plain_twin_agrees(entry: Entry) -> None:
 @pytest.mark.slow
 @over_twins
 def test_the_plain_twin_agrees_to_nine_digits(entry: Entry) -> None:
-    """In float64, which takes another program."""
+    """In float64, which needs another program."""
     np.testing.assert_allclose(_pmf_in_x64(entry, entry.epsilon), entry.twin(entry), atol=1e-9)
 
 

@@ -45,12 +45,12 @@ def halves(numbers):
 
 
 def exponential_of(numbers):
-    """The same, of 64 random bits each."""
+    """The same for numbers of 64 random bits each."""
     return np.asarray(exponentials(halves(numbers)), float)
 
 
 def naive_exponential(number):
-    """-ln((number + 1/2) 2^-64), near 0 by the series' own function."""
+    """-ln((number + 1/2) 2^-64), by `log1p` where it is near 0."""
     missing = 2**65 - 2 * number - 1
     if missing < 2**60:
         return -math.log1p(-missing / 2**65)
@@ -87,7 +87,7 @@ def test_exponential_passes_k_doublings_with_probability_two_to_the_minus_k(k):
 
 def test_exponential_in_x64(x64):
     exact = np.array([naive_exponential(x) for x in ANY_WORDS])
-    np.testing.assert_allclose(exponential_of(ANY_WORDS), exact, rtol=1e-14, atol=1e-14)  # of the reference
+    np.testing.assert_allclose(exponential_of(ANY_WORDS), exact, rtol=1e-14, atol=1e-14)  # the reference's own error
 
 
 def test_exponential_follows_its_law():
@@ -111,7 +111,7 @@ def test_bits_are_those_of_jax(generator):
 
 @builders.on_cpu
 def test_batched_bits_are_those_of_jax():
-    """Under vmap, once and twice: the conditional that stores the words stays one."""
+    """Under two vmaps: the conditional that stores the words stays a conditional."""
     counts, keys = (1, 5), lambda: jax.random.split(jax.random.key(7), (3, 4))
 
     def batched(draw):
@@ -143,7 +143,7 @@ for draw in (random.bits, coins):
 
 @pytest.mark.thorough
 def test_words_that_are_uniform_along_a_vectorised_loop_compile_in_no_time():
-    """Seconds for the eight programs. With rounds fused into the rows, jaxlib 0.12 never ends."""
+    """The eight programs take seconds. With rounds fused into the rows, jaxlib 0.12 never finishes."""
     command = [sys.executable, "-c", DRAWS_ALONG_ROWS]
     subprocess.run(command, check=True, timeout=60, cwd=pathlib.Path(__file__).parents[1])
 
@@ -158,7 +158,7 @@ def test_pairs_are_the_halves_of_64_bit_words(x64):
 
 
 def test_the_logarithm_of_positive_numbers():
-    """At all sizes, and where it is near 0; with 64 bits it is JAX's."""
+    """At all sizes, and where the logarithm is near 0."""
     rng = np.random.default_rng(0)
     sizes = np.exp(rng.uniform(-87, 88, 100_000))
     x = np.concatenate([sizes, rng.uniform(0.5, 2, 100_000), 1 + rng.uniform(-1e-5, 1e-5, 1000)]).astype(np.float32)
@@ -182,7 +182,7 @@ def test_tallies_do_not_wrap_around(count):
 
 @pytest.mark.parametrize("rows", [17, 33])
 def test_the_row_in_the_middle_is_looked_at(rows):
-    """An odd number of rows has two halves that share one."""
+    """An odd number of rows has two halves that share a row."""
     middle = np.abs(np.arange(rows) - rows // 2)
     assert jax.jit(staging.least)(middle) == 0 and jax.jit(staging.greatest)(-middle[:, None]).tolist() == [0]
 
@@ -210,7 +210,7 @@ def test_columns_are_counted_under_a_mask_for_any_number_of_rows():
 
 
 def test_packed_coins_are_one_where_a_32_bit_number_is_below_the_bias():
-    """Bit by bit against numbers put together from the same words, at every kind of bias and at the very border."""
+    """Bit by bit, compared with numbers assembled from the same words, at every kind of bias and at the very border."""
     rows, words = 3, 2
     key = lambda: jax.random.key(3)  # noqa: E731
     draw = jax.jit(
@@ -328,7 +328,7 @@ sum_tree = jax.jit(logspace.sum_tree)
 
 
 def test_a_difference_of_prefix_sums_would_lose_small_ranges():
-    """Negative control for what the tree is for."""
+    """Negative control: the loss that the tree prevents."""
     weights = np.array([0.0, -40.0, -41.0, -42.0], np.float32)
     exact = naive_sum([-40.0, -41.0])
     assert float(range_sum(sum_tree(weights), np.int32(1), np.int32(3))) == pytest.approx(exact, rel=1e-6)
@@ -365,7 +365,7 @@ def test_choosing_a_weight_does_not_depend_on_those_of_nothing_behind(count, pad
 
 @jax.jit
 def slopes(weights, start):
-    """The derivative of a range's sum by a factor of all weights, and that of `logsumexp`."""
+    """The derivative of a range's sum in a common factor of all weights, and that of `logsumexp`."""
 
     def total(scale):
         scaled = jnp.where(jnp.isneginf(weights), -jnp.inf, scale * jnp.where(jnp.isneginf(weights), 0.0, weights))
@@ -517,7 +517,7 @@ def test_points_that_do_not_count_are_last_in_order():
 
 
 def test_what_is_promised_of_a_sample_is_promised_of_the_rows_that_count():
-    """A row of zeros behind them is in no order; who promises a threshold's labels promises their order, too."""
+    """A row of zeros after them is out of order; whoever promises a threshold's labels promises the order of the rows, too."""
     sample = Sample(x=wide.from_ints([5, 6, 6, 0], 64), y=[1, 1, 0, 1], n_valid=3, realizable=True)
     assert sample.ordered and sample.realizable
     assert not Sample(x=X, y=[1, 0, 1], ordered=True).realizable
@@ -532,7 +532,7 @@ def test_traced_labels_and_counts_that_a_cast_would_make_good_ones_stay_wrong():
 
 
 def test_a_function_of_several_results_is_pure_if_all_are():
-    """The second says whether it is compiled."""
+    """The second result says whether the function is compiled."""
 
     def told(key):
         return jax.random.uniform(key), jnp.float32(isinstance(key, jax.core.Tracer))
@@ -543,14 +543,14 @@ def test_a_function_of_several_results_is_pure_if_all_are():
 @pytest.mark.parametrize("fits", [True, False])
 @pytest.mark.parametrize("sound", [True, False])
 def test_no_law_is_told_where_no_run_would_release_anything(fits, sound):
-    """Of data outside the domain, or by numbers out of their ranges."""
+    """For data outside the domain, or parameters out of their ranges."""
     made = types.SimpleNamespace(fits=lambda data: jnp.bool_(fits), sound=lambda: jnp.bool_(sound))
     law = algorithm._if_good(made, None, jnp.array([0.25, 0.75]))
     assert law.tolist() == [0.25, 0.75] if fits and sound else np.isnan(law).all()
 
 
 def test_more_examples_than_floats_count_are_in_no_domain(monkeypatch):
-    """Of every kind of labelled data."""
+    """For every kind of labelled data."""
     monkeypatch.setattr("dpjax.core.arguments.most_counted", lambda: 3)
     x, y = wide.from_ints([1, 2, 3, 4], 4), [0, 1, 0, 1]
     for n, counted in ((3, True), (4, False)):
@@ -695,7 +695,7 @@ def test_what_the_host_needs_to_know_is_not_traced():
 
 @pytest.mark.parametrize("check", [arguments.delta, arguments.epsilon])
 def test_budgets_that_float32_takes_for_zero_are_refused(check):
-    """Or laws at delta = 1e-300 are finite and their gradients are not."""
+    """Otherwise laws at delta = 1e-300 are finite, but their gradients are not."""
     with pytest.raises(ValueError, match=r"must be at least 7.5e-37, which float32 can hold .* got 1e-300"):
         check(1e-300)
     with pytest.raises(ValueError, match="got 1e-39"):
@@ -772,7 +772,7 @@ class Shift:
 
 
 def test_structures_of_two_classes_differ():
-    """Or a jitted function called with one runs, now and then, the program compiled for the other."""
+    """Otherwise a jitted function called with one runs, now and then, the program compiled for the other."""
     scale, shift = jax.tree.structure(Scale(factor=2.0)), jax.tree.structure(Shift(factor=2.0))
     assert scale != shift and scale == jax.tree.structure(Scale(factor=5.0))
     assert scale != jax.tree.structure(Scale(factor=2.0, limbs=2))
@@ -825,7 +825,7 @@ def test_first_where_is_a_search_of_any_window():
 # --------------------------------------------------------------------------------------------- the session is strict
 
 
-@pytest.mark.thorough  # as shapes are not looked at before
+@pytest.mark.thorough  # quick tests do not check shapes
 def test_wrong_shapes_are_seen():
     """Negative control of conftest.py."""
     with pytest.raises(TypeError, match="parameter 'x'"):

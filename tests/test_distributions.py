@@ -32,7 +32,7 @@ def target_of(law):
 
 
 def errors(law, hypotheses):
-    """Of up to 12 hypotheses, by one program for any number of them."""
+    """The errors of up to 12 hypotheses, by one program for any number of them."""
     limbs, more = law.target.shape[0], [0] * (12 - len(hypotheses))
     found = errors_of(law, wide.from_ints([*hypotheses, *more], min(32 * limbs, wide.MAX_BITS + 1)))
     return np.asarray(found)[: len(hypotheses)]
@@ -107,7 +107,7 @@ EVERYTHING = wide.from_ints(range(2**12 + 1), 32)
 
 @pytest.mark.parametrize("bits", range(4, 13))
 def test_errors_of_all_thresholds_and_all_within_alpha(bits):
-    """Up to twelve bits every threshold is looked at."""
+    """Up to twelve bits, every threshold is examined."""
     everything = np.arange(2**bits + 1)
     for law in small_laws(bits):
         truth = np.array(
@@ -350,7 +350,7 @@ def test_in_domain_sees_points_and_labels_but_no_padding():
 
 
 def test_rows_that_do_not_count_are_in_every_domain():
-    """In order, too, where the last one speaks for all."""
+    """Also in ordered data, where the last row speaks for all."""
     in_domain = jax.jit(lambda data: data.in_domain(4))
     for n, good in ((0, True), (1, True), (2, False)):
         for ordered in (False, True):
@@ -500,7 +500,7 @@ def test_every_threshold_is_within_one_of_a_uniform_law(bits):
     ids=repr,
 )
 def test_no_law_knows_what_is_within_an_error_that_is_none(law):
-    """NaN and -1 used to say that the target alone, or everything, is."""
+    """NaN and -1 used to give the target alone, or everything."""
     for wrong, kind in ((math.nan, ValueError), (-0.5, ValueError), ("1", TypeError), (None, TypeError)):
         with pytest.raises(kind, match="alpha must be"):
             law.within(wrong)
@@ -517,7 +517,7 @@ def test_an_experiment_refuses_an_error_that_is_none(alpha):
     "hypothesis", [None, 3, True, np.array([2**32 + 5]), np.array([7.9]), np.zeros((1, 1), np.uint32)]
 )
 def test_what_is_no_wide_integer_is_no_hypothesis(hypothesis):
-    """It was cut off, or broadcast."""
+    """It used to be cut off, or broadcast."""
     for law in (thresholds.uniform(bits=6, target=5), thresholds.log_uniform(bits=6, target=5)):
         with pytest.raises((TypeError, ValueError), match="hypothesis must"):
             law.error(hypothesis)

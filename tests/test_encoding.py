@@ -130,7 +130,7 @@ def test_python_values_are_exact():
 
 
 def test_booleans_have_one_bit():
-    """A private quantile of a column of truths is one of them."""
+    """A private quantile of a Boolean column is a Boolean."""
     for given in ({}, {"low": False, "high": True}, {"low": 0, "high": 1}, {"low": np.False_, "high": 1.0, "unit": 1}):
         column = dpjax.encode([True, False], **given)
         assert codes(column) == [1, 0] and column.bits == 1 and back(column).dtype == bool
@@ -138,7 +138,7 @@ def test_booleans_have_one_bit():
 
 
 def test_numbers_of_an_object_column_are_those_of_a_list():
-    """Floats if there is one among them, and only where no integer is rounded; nothing at all as integers."""
+    """They are floats if one of them is, here with no integer rounded; an empty column is one of integers."""
     for values in ([1.5, 2.5], [1, 2.5], [2**70, 0.5], [np.float32(0.5), 2]):
         for each in (values, np.array(values, object)):
             assert np.array_equal(back(dpjax.encode(each)), values) and back(dpjax.encode(each)).dtype == float
@@ -315,7 +315,7 @@ def test_the_origin_is_the_code_of_zero(values, given, origin):
 
 
 def test_a_code_beyond_the_last_stands_for_the_upper_bound():
-    """Algorithms release any code of so many bits."""
+    """Algorithms release any code of `bits` bits."""
     for low, high, unit in ((0, 9, None), (0, 4, 0.5), (0.0, 4.0, None)):
         column = dpjax.encode([3.0] if unit or isinstance(low, float) else [3], low=low, high=high, unit=unit)
         assert column.encoding.last < 2**column.bits - 1 and column.decode(2**column.bits - 1) == high
@@ -336,7 +336,7 @@ def test_outputs_of_algorithms_are_decoded():
 
 @pytest.mark.parametrize("held", [np.asarray, jnp.asarray, lambda number: np.array(number, object)])
 def test_units_and_bounds_may_be_arrays_without_axes(held):
-    """As they are written: a tenth of 32 bits is a tenth, of integers, too."""
+    """They are read as they are written: a tenth in 32 bits is a tenth, for integers, too."""
     for values in ([1, 2, 3], [1.0, 2.0, 3.0]):
         for unit in (1, 0.5):
             wanted = dpjax.encode(values, unit=unit, low=0, high=5)
@@ -507,7 +507,7 @@ def test_a_tenth_of_32_bits_is_a_tenth():
 
 
 def test_codes_that_are_none_are_not_decoded():
-    """Two codes in an array of 32 bits were one wide integer, and whatever was too large the upper bound."""
+    """Two codes in an array of 32 bits were read as one wide integer, and whatever was too large as the upper bound."""
     column = dpjax.encode(np.array([525.0, 1999.0]), unit=0.01, low=0, high=10**9)
     assert column.decode(np.array([52500, 199900])).tolist() == [525.0, 1999.0]
     with pytest.raises(ValueError, match="codes of 37 bits"):

@@ -55,7 +55,7 @@ def test_the_band_of_a_deviation_is_of_its_level():
     assert 0.92 < held / 800 < 0.98
 
 
-# The real experiment on a grid of seconds: one learner, one d, one capacity.
+# The real experiment on a grid that takes seconds: one learner, one d, one capacity.
 TINY = textwrap.dedent(
     """
     import dataclasses, importlib, sys
@@ -176,12 +176,12 @@ def line(value):
 
 
 def small(measure=lambda given, context: [line(given["epsilon"])], draw=lambda *_: None):
-    """An experiment of a moment."""
+    """An experiment that takes a moment."""
     return runner.Experiment("small", {"smoke": {"epsilon": 1.0, "sizes": [1, 2]}}, measure, draw)
 
 
 def run(monkeypatch, out, experiment, *more):
-    """Its exit status."""
+    """The exit status of running the experiment."""
     monkeypatch.setattr(runner, "load", lambda name: experiment)
     return command.main(["run", "small", "--preset", "smoke", "--out", str(out), *more])
 
@@ -251,7 +251,7 @@ def test_every_setting_can_be_set_to_what_it_is(name):
 
 
 class _Reached(Exception):
-    """A record is asked for."""
+    """A record is requested."""
 
 
 class _Looking:
@@ -271,9 +271,9 @@ NONE = {"tuning"}  # keeps nothing
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [*sorted(set(runner.EXPERIMENTS) - FAR - NONE), *map(slow, sorted(FAR))])
 def test_every_experiment_gets_as_far_as_its_first_record(name):
-    """One that asks for what is no longer there, or whose keys a record refuses, would be seen by its users first."""
+    """Otherwise users would be the first to see one that uses what no longer exists, or whose keys a record refuses."""
     experiment = runner.load(name)
-    # All numbers of a sweep look at one sample, drawn again for each: that is meant.
+    # All numbers of a sweep use one sample, drawn again for each: this is intended.
     with jax.debug_key_reuse(False), pytest.raises(_Reached):
         experiment.measure(experiment.presets["smoke"], runner.Context(store=_Looking(), root=jax.random.key(0)))
 
@@ -341,7 +341,7 @@ def test_a_sweep_along_no_axis_is_refused_before_it_is_measured(over):
     ],
 )
 def test_the_experiments_of_the_page_run_and_resume(number, changes, series, tmp_path):
-    """A sweep, and one that measures and draws by itself."""
+    """A sweep, and an experiment that measures and draws by itself."""
     source = re.findall(r"```python\n(.*?)```", (ROOT / "experiments/README.md").read_text(), re.DOTALL)[number]
     (tmp_path / f"page_{number}.py").write_text(source)
     out = tmp_path / "out"
@@ -378,7 +378,7 @@ def test_what_is_too_small_for_the_cache_is_no_miss():
 
 @pytest.mark.parametrize(("x", "high"), [([8, 16, 32], [110, math.inf, 440]), ([8], [110])])
 def test_a_band_is_seen_wherever_there_is_an_interval(x, high):
-    """Where it has no end, and of a single point, too."""
+    """Also where the interval has no end, and for a single point."""
     fig, axes = style.figure()
     value = [100 * 2**i for i in range(len(x))]
     style.interval(axes, x, value, [0.5 * v for v in value], high)
@@ -506,7 +506,7 @@ def test_generic_learner_of_thresholds_keeps_its_lower_bound():
 
 
 def test_every_cell_of_the_tables_is_measured_as_its_definition_asks():
-    """All cells but the pure general ones, whose term beyond a direct sum wants a sanitizer; agnostic ones on noisy labels."""
+    """All cells but the pure general ones, whose term beyond a direct sum needs a sanitizer; agnostic ones on noisy labels."""
     given = runner.load("table").presets["smoke"]
     entries = [cell.entry for cell in cells.CELLS]
     missing = [entry for entry in tables.TABLES if entry not in entries]
@@ -550,7 +550,7 @@ def imports(path, known):
 
 
 def circle(graph):
-    """The files that are left when those that import nothing any more are taken away, one after the other."""
+    """The files that remain after those whose imports are all gone have been removed, one after the other."""
     left = dict(graph)
     while ready := [file for file, others in left.items() if not others & left.keys()]:
         for file in ready:

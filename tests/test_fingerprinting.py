@@ -28,7 +28,7 @@ VARIANTS = ("tardos symmetric", "boneh-shaw original")  # much like the codes th
 
 
 def over(codes):
-    """One test a code."""
+    """One test per code."""
     marks = {name: [pytest.mark.slow] if name in VARIANTS else [] for name in codes}
     return pytest.mark.parametrize("code", [pytest.param(codes[n], id=n, marks=marks[n]) for n in codes])
 
@@ -433,7 +433,7 @@ def counted(code):
 
 
 def exceeds(events, xi, trials=TRIALS):
-    """Whether so many errors refute a probability xi, at false-alarm rate 1e-6."""
+    """Whether this number of errors refutes a probability xi, at false-alarm rate 1e-6."""
     return stats.binomtest(events, trials, xi, alternative="greater").pvalue < FALSE_ALARM
 
 

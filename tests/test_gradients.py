@@ -1,6 +1,7 @@
-"""Derivatives of every law in every number it depends on continuously: against differences, and finite at the edges.
+"""Derivatives of every law in every number it depends on continuously: they agree with differences, and are finite at the edges.
 
-One program an algorithm: it maps its numbers and data to one value that every outcome goes into, and to its derivatives in both modes.
+There is one program per algorithm: it maps the numbers and the data to one value that every outcome enters, and to the derivatives of that
+value in both modes.
 """
 
 import functools
@@ -20,9 +21,7 @@ from dpjax.relaxations.floats import combine, partition
 
 BY_DEFAULT = {"mechanisms.stability", "mechanisms.partition_selection"}
 STEP = 2e-3  # relative; by Richardson's rule the error of differences is about its fourth power
-GENERIC = (
-    0.97  # numbers of entries are round ones, some of them ends of ranges or kinks, where derivatives are one-sided
-)
+GENERIC = 0.97  # entries have round numbers, some of them ends of ranges or kinks, where derivatives are one-sided
 LAWS = [
     pytest.param(entry, id=entry.name, marks=[] if entry.name in BY_DEFAULT else [pytest.mark.slow])
     for entry in ENTRIES
@@ -31,12 +30,12 @@ LAWS = [
 
 
 def moved(path: Any, leaf: Any) -> bool:
-    """Whether a law depends on it continuously: infinity says "no noise", 0 "none of that", and n is the size of the data."""
+    """Whether a law depends continuously on a leaf: infinity means "no noise", 0 "none of that", and n is the size of the data."""
     return jax.tree_util.keystr(path[-1:]) != ".n" and bool(np.isfinite(leaf).all() and np.all(leaf))
 
 
 class Sweep:
-    """One law as a function of its numbers, and what may stand for its data."""
+    """One law as a function of its numbers, and the data at which it is evaluated."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
@@ -70,13 +69,13 @@ class Sweep:
         self._slopes = slopes
 
     def slopes(self, numbers: Any, data: Any = None) -> tuple[float, np.ndarray, np.ndarray]:
-        """(value, its derivatives forward, and in reverse), each in ln of a number."""
+        """(the value, its derivatives in forward mode, and in reverse mode), each derivative in ln of a number."""
         found = self._slopes(jnp.asarray(numbers), self.data if data is None else data)
         value, forward, reverse = map(np.asarray, found)
         return float(value), forward * numbers, reverse * numbers
 
     def differences(self) -> np.ndarray:
-        """The same derivatives by central differences of two steps."""
+        """The same derivatives by central differences with two step sizes."""
         found = []
         for i in range(len(self.start)):
             along = np.eye(len(self.start))[i]
@@ -88,7 +87,7 @@ class Sweep:
         return np.array(found)
 
     def edges(self) -> dict[str, tuple[np.ndarray, Any]]:
-        """Numbers at the ends of their ranges; data whose pieces are empty or whose scores are ties."""
+        """Numbers at the ends of their ranges; data with ties, or with hardly any rows."""
 
         def put(word: str, value: float) -> np.ndarray:
             there = [np.log(value) if f"log_{word}" in name else value for name in self.names]
@@ -110,7 +109,7 @@ EDGES = (("epsilon", 1e-6), ("epsilon", 50.0), ("delta", 1e-300))
 
 
 def tied(data: Any) -> Any:
-    """Every row is the first one; of numbers that are no rows, nothing changes."""
+    """Every row becomes the first one; numbers that are not rows stay as they are."""
     rows = max((np.shape(leaf)[0] for leaf in jax.tree.leaves(data) if np.ndim(leaf)), default=0)
 
     def tie(leaf: Any) -> Any:
@@ -122,7 +121,7 @@ def tied(data: Any) -> Any:
 
 
 def with_count(data: Any, n: int) -> Any:
-    """The same data, of which n rows count."""
+    """The same data with n valid rows."""
     leaves, structure = jax.tree_util.tree_flatten_with_path(data)
     return structure.unflatten(
         [np.int32(n) if jax.tree_util.keystr(path).endswith("n_valid") else leaf for path, leaf in leaves]
@@ -157,7 +156,7 @@ def test_derivatives_are_finite_at_the_edges(entry: Entry, x64: None) -> None:
     "mechanism", [exponential, report_noisy_max, stability], ids=lambda mechanism: mechanism.__name__
 )
 def test_laws_have_derivatives_in_scores_that_are_real(mechanism: Any, x64: None) -> None:
-    """A law on real scores is what relaxed data go through; where scores are tied, derivatives are one-sided but finite."""
+    """Relaxed data go through a law on real scores; where scores are tied, derivatives are one-sided but finite."""
     given = {"epsilon": 0.7} | ({"delta": 0.1} if mechanism is stability else {})
     law = jax.jit(lambda scores: jnp.exp(mechanism.log_pmf(scores, **given)))
     forward, reverse = jax.jit(jax.jacfwd(law)), jax.jit(jax.jacrev(law))
@@ -175,7 +174,7 @@ def test_laws_have_derivatives_in_scores_that_are_real(mechanism: Any, x64: None
 
 
 def test_a_derivative_that_is_a_little_wrong_is_noticed(x64: None) -> None:
-    """Negative control: the derivatives of an epsilon that is larger by 1e-5."""
+    """Negative control: the derivatives at an epsilon that is larger by a factor of 1 + 1e-5."""
     at = sweep("mechanisms.stability")
     _, forward, _ = at.slopes(at.start * np.where(["epsilon" in name for name in at.names], 1 + 1e-5, 1.0))
     with pytest.raises(AssertionError, match="Mismatched"):

@@ -92,7 +92,7 @@ def holds_and_is_needed(table: np.ndarray, pairs: np.ndarray, guarantee: Guarant
 
 
 def all_points(domain: int, largest: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every multiset of at most so many points: (counts, padded values, sizes)."""
+    """Every multiset of at most `largest` points: (counts, padded values, sizes)."""
     counts = histograms(domain, range(largest + 1))
     return counts, *records(counts, 7)
 
@@ -109,7 +109,7 @@ def point_tables(law: Any, values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 @pytest.mark.thorough
 def test_no_neighbouring_samples_refute_the_threshold_learner() -> None:
-    """Four points, two labels: when examples come and go and when they are replaced."""
+    """Four points, two labels: when examples are added or removed and when they are replaced."""
     counts = histograms(8, range(1, 5))
     values, sizes = records(counts, 7)
     learner = interior.threshold_learner(solver=interior_point.exponential(bits=3, epsilon=EPSILON), m=2)
@@ -148,7 +148,7 @@ def test_no_neighbouring_points_refute_an_interior_point_from_a_learner() -> Non
 
 
 def test_no_neighbouring_points_refute_the_quantiles() -> None:
-    """One at a time and jointly, when points come and go and when they are replaced."""
+    """One quantile and two jointly, when points are added or removed and when they are replaced."""
     counts, values, sizes = all_points(4, 5)
     both = quantiles.direct(
         solver=interior_point.exponential(bits=2, epsilon=EPSILON), fractions=[0.3, 0.5], m=1, allow_unproved=True
@@ -180,7 +180,7 @@ def test_no_neighbouring_points_refute_the_quantiles() -> None:
 
 @pytest.mark.slow
 def test_no_neighbouring_points_refute_recursive_quartiles() -> None:
-    """By the naive law, which the next test ties to the sampler: two levels, though three runs."""
+    """By the naive law, which a test below ties to the sampler: two levels are paid for, though there are three runs."""
     counts, values, sizes = all_points(4, 4)
     table = np.array([quartiles_law(r[:n].tolist()) for r, n in zip(values, sizes, strict=True)])
     mechanism = quantiles.recursive(
@@ -200,7 +200,7 @@ def runs(mechanism: Any, key: jax.Array, data: Any) -> Any:
 
 
 def fits(observed: np.ndarray, law: np.ndarray) -> None:
-    """A chi-square test at the stated false-alarm rate, rare outcomes put together."""
+    """A chi-square test at the stated false-alarm rate, with rare outcomes merged."""
     order = np.argsort(law)
     group = np.floor(law[order].cumsum() * 19.999).astype(int)
     expected, seen = np.bincount(group, law[order]) * observed.sum(), np.bincount(group, observed[order])
@@ -293,7 +293,7 @@ def test_wanted_ranks_move_by_at_most_one() -> None:
 
 @jax.jit
 def distance_to_uniform(function: cdf.StepFunction) -> Any:
-    """To the uniform distribution on 16 points."""
+    """The distance to the uniform distribution on 16 points."""
     return function.distance_to(lambda j: jnp.minimum(j[1].astype(float) / 16 + j[0].astype(float), 1.0))
 
 
@@ -377,7 +377,7 @@ def test_threshold_learner_succeeds_at_its_sample_size() -> None:
 
 
 def test_the_ways_to_thresholds_and_back_state_what_their_parts_keep_and_need() -> None:
-    """A record more moves two of those that the other sees, and each part has half of beta."""
+    """One more record moves two of those that the other part sees, and each part gets half of beta."""
     solver = interior_point.exponential(bits=BITS + 1, epsilon=EPSILON)
     m, fewer = (interior.half_slice(solver, beta=beta) for beta in (BETA / 2, BETA))
     learner = interior.threshold_learner(solver=solver, m=m)
@@ -426,7 +426,7 @@ def frequency(released: Any, points: Points, alpha: float, key: int, lanes: int 
 
 
 def release(bits: int) -> Any:
-    """Recursive quantiles of which so many bits break ties."""
+    """A distribution function by recursive quantiles, with this number of bits to break ties."""
     solver = interior_point.exponential(bits=BITS + bits, epsilon=EPSILON)
     return cdf.release(quantiles=quantiles.recursive(solver=solver, bits=BITS, depth=2, m=60))
 
@@ -444,7 +444,7 @@ def test_recursive_quantiles_reckon_with_equal_points() -> None:
 
 @pytest.mark.thorough
 def test_recursive_quantiles_of_equal_points_keep_their_promise() -> None:
-    """Half of all points are one; without random bits every release missed by a quarter, at the size said and at ten times that."""
+    """Half of all points are equal; without random bits every release missed by a quarter, at the stated size and at ten times that."""
     told_apart = release(8)
     n = told_apart.sample_size(alpha=0.125 + ALPHA, beta=BETA)
     points = as_points([*range(n // 4), *[500] * (n - 2 * (n // 4)), *range(501, 501 + n // 4)], BITS, 2047)
@@ -455,7 +455,7 @@ def test_recursive_quantiles_of_equal_points_keep_their_promise() -> None:
 
 @pytest.mark.slow
 def test_recursive_and_sliced_functions_are_close_at_their_sample_sizes() -> None:
-    """100 releases each, of data with ties; `least` successes or more, up to the false-alarm rate, where 90 % are promised."""
+    """100 releases each, of data with ties; 90 % successes are promised, and `least` or more are seen up to the false-alarm rate."""
     least = int(stats.binom.ppf(FALSE_ALARM, 100, 1 - BETA))
     recursive = quantiles.recursive(
         solver=interior_point.exponential(bits=28, epsilon=EPSILON), bits=BITS, depth=2, m=40
@@ -690,7 +690,7 @@ def test_bad_arguments_are_refused(build: Any, error: type[Exception], message: 
 
 
 def test_points_that_are_none_are_refused() -> None:
-    """Promises in words, and points put together by hand."""
+    """Promises given as words, and points assembled by hand."""
     solver, x = interior_point.exponential(bits=8, epsilon=1.0), wide.from_ints([3, 5], 8)
     with pytest.raises(TypeError, match="ordered must be True or False, got 'yes'"):
         Points.create(x, ordered="yes")  # type: ignore[arg-type]
@@ -715,7 +715,7 @@ def test_points_outside_the_domain_are_refused() -> None:
 
 @pytest.mark.slow  # on one dataset: conformance
 def test_answers_in_order_have_the_law_of_the_runs(x64: None) -> None:
-    """pmf against the naive law of both runs, put in order; bottom last."""
+    """pmf compared with the naive law of both runs, sorted; bottom last."""
     data = [0, 1, 1, 2, 3, 3]
     solver = interior_point.exponential(bits=2, epsilon=EPSILON)
     mechanism = quantiles.direct(solver=solver, fractions=[0.3, 0.5], m=1, allow_unproved=True)

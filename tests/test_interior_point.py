@@ -34,14 +34,14 @@ def _same_data_whatever_ran_before():
 
 
 def points_of(values, bits, rows=None):
-    """A padded multiset; what lies behind n_valid is noise."""
+    """A padded multiset; what lies past n_valid is noise."""
     rows = rows or max(len(values), 1)
     filler = [int(RNG.integers(2**31)) % 2**bits for _ in range(rows - len(values))]
     return Points.create(wide.from_ints([*values, *filler], bits), len(values))
 
 
 def small_plan(epsilon, delta, *, depth=1, m1=2, extra=0, slice_epsilon=None):
-    """A plan whose slices fit into a few dozen points; nobody claims that it finds anything."""
+    """A plan whose slices fit into a few dozen points; it does not claim to find anything."""
     budget = planning.Budget(epsilon, delta, epsilon, delta, epsilon, epsilon, slice_epsilon)
     nothing = Guarantee(math.inf, 1.0, ADD_OR_REMOVE_ONE)
     plan = planning.plan(budget, bits=8, depth=depth, beta=0.1, accountant="basic", guarantee=nothing)
@@ -97,7 +97,7 @@ def test_noisy_slices_have_the_law_of_the_reference():
 
 @jax.jit
 def many_runs(solver, keys, points):
-    """Outcomes of one solver, a run a key."""
+    """Outcomes of one solver, one run per key."""
     return jax.vmap(lambda key: solver(key, points))(keys)
 
 
@@ -237,7 +237,7 @@ def test_an_answer_is_interior_or_not():
 
 @jax.jit
 def within_and_slopes(solver, points, epsilon):
-    """P[answer < 16] by the epsilon of the last mechanism, and its derivative, reverse and forward."""
+    """P[answer < 16] as a function of the last mechanism's epsilon, and its derivative in reverse and in forward mode."""
 
     def within(epsilon):
         parameters = dataclasses.replace(solver.parameters, base_epsilon=epsilon)
@@ -460,14 +460,14 @@ def test_a_node_leads_in_the_deep_slice_by_what_it_holds_more_than_any_other():
 
 
 def test_noisy_slices_of_two_levels_have_no_exact_law():
-    """Of one level it is a sum over two sizes, of two over four."""
+    """For one level the law is a sum over two sizes, for two levels over four."""
     solver = interior_point.tree_log_planned(bits=8, plan=small_plan(1.0, 0.01, depth=2, slice_epsilon=0.5))
     with pytest.raises(ValueError, match="depth must be 1 for an exact law with noisy slices, got 2"):
         solver.success_probability(points_of([1, 2, 3], 8))
 
 
 def test_a_budget_is_charged_for_all_its_parts():
-    """Of sizes that are public a test sees a replacement: 2 epsilon and e^epsilon delta."""
+    """With public sizes, a test sees a replacement, at 2 epsilon and e^epsilon delta."""
     budget = planning.Budget(0.1, 1e-7, 0.2, 1e-8, 0.3, 0.4, 0.5)
     moved, (run, parts) = (
         math.exp(0.2) * 1e-8,
@@ -556,7 +556,7 @@ def test_as_many_pieces_as_points_and_two():
 
 @pytest.mark.parametrize("few_digits", [False, builders.thorough(True)])
 def test_the_exponential_mechanism_takes_a_depth_that_jumps(few_digits):
-    """41 of 101 points are one: the depth goes up by 41 there, which is no step of a peak of unit steps."""
+    """41 of 101 points are equal: the depth goes up by 41 there, which is no step of a peak of unit steps."""
     values = [*range(20, 50), *[100] * 41, *range(150, 180)]
     if few_digits:
         digits = jnp.array([abs(value - 100) for value in values] + [0] * 26, jnp.uint32)
@@ -595,7 +595,7 @@ def test_a_run_with_noisy_sizes_pays_for_every_slice_and_for_a_replaced_point():
 
 
 def test_bits_of_numpy_are_those_of_python():
-    """2^64 is no int64, and of unsigned bits -bits is no negative number."""
+    """2^64 is no int64, and -bits is not negative if bits are unsigned."""
     asked = {"epsilon": 1.0, "delta": 1e-6, "promise": 100.0}
     found, wanted = (interior_point.rec_concave(bits=bits, **asked) for bits in (np.int64(64), 64))
     assert jax.tree.map(np.array_equal, found, wanted) and found.levels == wanted.levels and found.wider == wanted.wider

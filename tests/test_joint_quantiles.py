@@ -44,7 +44,7 @@ def worst_loss(fractions, candidates, share, base="uniform", size=3, sizes=4):
 @pytest.mark.parametrize(("fractions", "candidates"), [((0.5,), 1), ((0.3, 0.4), 1), ((0.5,), 3), ((0.3, 0.4), 3)])
 def test_no_neighbouring_points_refute_the_guarantee(fractions, candidates):
     worst = worst_loss(fractions, candidates, 0.25)
-    assert 0.45 < worst <= 1 + 1e-9, worst  # so a 0.45 of it is refuted
+    assert 0.45 < worst <= 1 + 1e-9, worst  # so 0.45 of it is refuted
 
 
 @pytest.mark.parametrize("candidates", [1, 3])
@@ -152,7 +152,7 @@ def _many_points(ties):
     ("ties", "fractions"), [(40, [0.1, 0.15, 0.9]), pytest.param(0, [0.001, 0.5], marks=pytest.mark.slow)]
 )
 def test_points_far_from_all_quantiles_tell_nothing(ties, fractions, x64):
-    """All tuples weigh the same in all for each N and for n itself, to 1e-13. With a sixteenth of the points near quantiles they do not."""
+    """All tuples together weigh the same for each N and for n itself, to 1e-13; with a sixteenth of the near points they do not."""
     made, points = quantiles.joint(bits=16, fractions=fractions, epsilon=3.0), _many_points(ties)
     focused = made.focused(points.rows)
     assert 0 < 2 * focused.size * len(fractions) <= points.rows
@@ -177,7 +177,7 @@ def test_points_far_from_all_quantiles_tell_nothing(ties, fractions, x64):
 
 @pytest.mark.thorough
 def test_costs_of_more_points_than_a_float_counts_are_differences_of_whole_numbers():
-    """Of 2^24 points the loss was 1.6 for 1: n - i and the steps before the last gap were rounded before they were subtracted."""
+    """With 2^24 points the loss was 1.6 instead of 1: n - i and the steps before the last gap were rounded before they were subtracted."""
     made = quantiles.joint(bits=1, fractions=[2.0**-20], epsilon=1.0, candidates=1)
     pieces = made.axis.pieces(points_of([0, 1, 1], 1), 1, jnp.int32(0))
 
@@ -202,7 +202,7 @@ def test_few_points_are_all_near():
 
 @pytest.mark.slow
 def test_a_run_on_many_records_looks_at_few():
-    """200,000 records: 1,536 are looked at, and quartiles are within a few ranks."""
+    """Of 200,000 records 1,536 are processed, and the quartiles are within the stated error in ranks."""
     values = np.sort(np.random.default_rng(0).integers(0, 2**32, 200_000, dtype=np.uint32))
     points = dpjax.Points.create(values[:, None])
     found = dpjax.quantiles(points, [0.25, 0.5, 0.75], epsilon=1.0, key=jax.random.key(0))
@@ -232,7 +232,7 @@ def test_runs_that_look_at_near_points_follow_the_law_of_all():
 
 @pytest.mark.slow
 def test_runs_by_places_follow_the_law_of_every_pair():
-    """Eight kinds of pairs of 7 bits, of which most need an interval that ends or begins between points, or an empty one; 20,000 runs."""
+    """Ten kinds of pairs of 7 bits, most of which need an interval that ends or begins between points, or an empty one; 20,000 runs."""
     made = quantiles.joint(bits=7, fractions=[0.4, 0.7], epsilon=1.0, candidates=1, base="places")
     points = points_of([3, 40, 41, 90], 7, 7)
     answers = jax.jit(jax.vmap(lambda key: made(key, points).hypothesis))(jax.random.split(jax.random.key(3), 20_000))

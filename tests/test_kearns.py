@@ -27,7 +27,7 @@ CUTS = [3, 7, 8]
 
 @frozen
 class Known:
-    """A database that is known: what a sanitizer looks like from the outside, and a promise of no leak."""
+    """A known database that looks like a sanitizer from the outside, with the promise that it leaks nothing."""
 
     points: Any
 
@@ -110,9 +110,9 @@ def test_all_neighbours_of_a_small_domain_keep_epsilon_and_less_is_refuted(share
 
 
 def test_axes_have_noise_of_their_own() -> None:
-    """As many times the cut 7 on both axes as the threshold asks for: one finds it and the other does not, at times.
+    """On both axes the cut 7 has as many examples as the threshold requires: at times one axis finds it and the other does not.
 
-    With fewer examples it is found as often as noise at half of epsilon makes up for them.
+    With fewer examples it is found as often as noise at half of epsilon makes up for the missing ones.
     """
     made = rectangles.kearns(
         axes=2, bits=4, epsilon=1.0, sanitizer=Known(points=wide.from_ints(CUTS, 4)), cuts=len(CUTS), beta=1e-4
@@ -129,7 +129,7 @@ def test_axes_have_noise_of_their_own() -> None:
 
 
 def test_every_axis_pays_for_a_sanitizer_of_its_own() -> None:
-    """Three of them, and the noise once."""
+    """Three sanitizers are paid for, and the noise once."""
     solver = interior_point.exponential(bits=24, epsilon=4.0)
     release = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=16, depth=6, m=40))
     made = rectangles.kearns(axes=3, bits=16, epsilon=8.0, sanitizer=release, cuts=63, beta=0.1)

@@ -56,7 +56,7 @@ def learner(concepts: Any, bits: int = 2, epsilon: float = 1.0, **given: Any) ->
 @over_every
 @pytest.mark.parametrize("epsilon", [0.5, builders.slow(2.0)])
 def test_it_is_private_for_labels_and_needs_its_epsilon(concepts: Any, epsilon: float) -> None:
-    """All labellings of all multisets of five of two points: it holds, and less is refuted."""
+    """All labellings of all multisets of five examples on two points: the guarantee holds, and less is refuted."""
     report = check(learner(concepts, epsilon=epsilon), n=5, domain=2)
     assert report.relation == REPLACE_LABEL and report.exact and report.holds
     share = 0.75 if concepts in CLASSES else 0.6
@@ -67,7 +67,7 @@ def test_it_is_private_for_labels_and_needs_its_epsilon(concepts: Any, epsilon: 
 
 @over_first_class
 def test_examples_in_order_have_the_same_law(concepts: Any) -> None:
-    """All labellings of all multisets of three of four points: equal points stay apart where examples come in order."""
+    """All labellings of all multisets of three examples on four points: equal points stay apart where examples come in order."""
     algorithm, worst = learner(concepts), 0.0
     for points in itertools.combinations_with_replacement(range(4), 3):
         laws = []
@@ -101,7 +101,7 @@ def test_parities_do_not_protect_points() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("concepts", [CLASSES[0], builders.thorough(CLASSES[1]), *SLOW])
 def test_so_it_is_with_examples_that_give_points_only(concepts: Any) -> None:
-    """All labels of all sequences of four points; labels of the first two do not matter at all."""
+    """All labels of all sequences of four examples on three points; labels of examples that give points only do not matter at all."""
     report = check(learner(concepts, unlabelled=2), n=4, domain=3, ordered=True)
     assert (
         report.exact
@@ -165,7 +165,7 @@ def test_what_protects_examples_protects_labels(relation: str) -> None:
 
 @pytest.mark.slow
 def test_k_of_them_protect_all_labels_of_an_example() -> None:
-    """A direct sum of two: all labels of one example are replaced at once; basic composition, needed."""
+    """A direct sum of two: all labels of one example are replaced at once; basic composition holds, and is needed."""
     summed = direct_sum.direct_sum(
         lambda each: label_private.label_private(concepts=label_private.points(bits=1), epsilon=each.epsilon),
         k=2,
@@ -349,7 +349,7 @@ def uniform_box() -> Any:
 
 @pytest.mark.slow  # for thresholds and points: the test before
 def test_the_stated_number_suffices_for_segments() -> None:
-    """On a line at alpha = 1/2, where all boxes of so many points can be listed."""
+    """On a line at alpha = 1/2, where all boxes of that many points can be listed."""
     concepts = label_private.rectangles(bits=30, axes=1, most=511)
     algorithm, law = label_private.label_private(concepts=concepts, epsilon=4.0), uniform_box()
     m = algorithm.sample_size(alpha=0.5, beta=0.5)
@@ -482,7 +482,7 @@ def test_points_of_another_shape_have_no_labels() -> None:
 
 
 def test_boxes_are_listed_where_their_table_fits():
-    """Of one place an axis there are few boxes, but 3^20 places."""
+    """With one place per axis there are few boxes, but 3^20 cells."""
     for axes in (11, 12, 15):
         assert (2 * label_private.rectangles(bits=2, axes=axes).most + 1) ** axes <= 2**24
     with pytest.raises(ValueError, match="axes must be from 1 to 15, got 20"):

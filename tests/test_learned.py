@@ -1,4 +1,4 @@
-"""Learned noise meets the known optima and is certified; learned audits find what events of single numbers miss, and accuse nobody else."""
+"""Learned noise meets the known optima and is certified; learned audits find what events of single numbers miss, and no more than that."""
 
 import dataclasses
 import decimal
@@ -37,7 +37,7 @@ CASES = [  # epsilon, delta, sensitivity
 
 @pytest.fixture(scope="module")
 def learned():
-    """Each learned once."""
+    """A function that learns each noise once."""
     found = {}
 
     def get(epsilon, delta, sensitivity, loss):
@@ -135,7 +135,7 @@ def test_a_loss_of_ones_own(learned):
 
 @pytest.mark.parametrize("loss", [lambda x: np.cosh(0.9 * x), lambda x: np.abs(x).astype(float) ** 40])
 def test_losses_that_outweigh_the_tail_for_a_while_are_added_up_whole(loss):
-    """With D = 1 the noise is two-sided geometric: its mean loss by plain summation. One that never falls behind is refused."""
+    """With D = 1 the noise is two-sided geometric: its mean loss by plain summation."""
     j = np.arange(1, 700)
 
     def exact(rate):
@@ -181,7 +181,7 @@ def test_the_certificate_is_the_hockey_stick(learned, epsilon, delta, sensitivit
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.0), (1.0, 0.01), (0.1, 0.1)])
 def test_weights_that_break_the_promise_are_refused(learned, epsilon, delta):
-    """Negative control: a peak 1 % higher; and the guarantee of noise made past the factory tells it."""
+    """Negative control: a peak 1 % higher; the guarantee of noise made without the factory shows it, too."""
     noise = learned(epsilon, delta, 4, "absolute")
     weights = np.array(noise.log_weights)
     weights[0] += 0.01
@@ -277,7 +277,7 @@ def test_noise_is_for_one_integer():
 
 @pytest.mark.parametrize(("gap", "epsilon", "delta", "sensitivity"), [(12, 1.0, 0.01, 2), (7, 0.5, 1e-3, 1)])
 def test_a_learned_gate_meets_optimal_partition_selection(gap, epsilon, delta, sensitivity):
-    """Within 1 % of the least probability to drop, which Laplace noise misses by half as much again or more."""
+    """Within 1 % of the least probability to drop; Laplace noise is more than half as much again above it, or 2 % at sensitivity 1."""
     gate = learned_gate.learn(gap=gap, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
     steps = -(-gap // sensitivity)
     best = partition_selection.probabilities(epsilon, delta)[1][steps]
@@ -323,7 +323,7 @@ def test_a_gate_for_a_lead_that_is_sure_to_be_kept(gap, epsilon):
 
 
 def test_a_gate_keeps_an_only_candidate_surely():
-    """It is a constant; one that leads by much is not."""
+    """It is a constant; a candidate that leads by much is not kept surely."""
     gate = learned_gate.learn(gap=4, epsilon=1.0, delta=0.1, steps=20)
     assert gate.pmf(np.array([3])).tolist() == [1.0, 0.0] and gate.pmf(np.array([100, 0]))[0] < 1
 
@@ -347,7 +347,7 @@ def test_noise_is_cut_off_at_the_first_width_that_is_private(epsilon, sensitivit
 
 
 def test_a_gate_states_no_less_than_its_numbers_say():
-    """Of sixty digits; the last coin, of a half and more, is what counts."""
+    """In sixty digits; the last coin, which is above a half, is what counts."""
     keep = [1e-7]
     while keep[-1] < 0.1:
         keep.append(math.e * keep[-1] + 1e-7)
@@ -515,7 +515,7 @@ def test_outcomes_that_are_no_numbers_are_refused():
 
 
 def test_the_event_is_the_same_beside_other_fresh_runs():
-    """What is learned from them proves nothing."""
+    """What is learned from fresh runs proves nothing."""
     given = np.random.default_rng(11).normal(size=(2, 400, 3)) + np.array([0.0, 1.0])[:, None, None]
     other = given.copy()
     other[:, 200:] = 7 - other[::-1, 200:]
@@ -524,9 +524,9 @@ def test_the_event_is_the_same_beside_other_fresh_runs():
 
 
 def test_infinite_outcomes_are_seen():
-    """A release that is NaN on one side only."""
+    """A release that is NaN, infinite or beyond single precision on one side only."""
     first, second = np.zeros((400, 2)), np.zeros((400, 2))
-    for told in (np.nan, np.inf, -1e300):  # of the latter single precision knows nothing, either
+    for told in (np.nan, np.inf, -1e300):  # the latter is no number in single precision, either
         second[:, 1] = told
         assert learned_audit.audit_outcomes(jax.random.key(10), first, second, steps=5).epsilon > 2
     assert learned_audit.audit_outcomes(jax.random.key(10), second, second, steps=5).epsilon == 0.0
@@ -534,7 +534,7 @@ def test_infinite_outcomes_are_seen():
 
 @pytest.mark.thorough
 def test_fresh_runs_do_not_decide_what_is_looked_at():
-    """Numbers that are infinite in fresh runs only count for what a finite one in their place counts for."""
+    """Numbers that are NaN in fresh runs only count for what a finite one in their place counts for."""
     rng = np.random.default_rng(11)
     first, second = rng.normal(size=(2, 400, 2))
     late, zero = second.copy(), second.copy()
@@ -547,7 +547,7 @@ def test_fresh_runs_do_not_decide_what_is_looked_at():
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_tails_leave_room_for_roundings(epsilon):
-    """Weights that fall more slowly than epsilon allows, and a rate that is not given."""
+    """With weights that fall more slowly than epsilon allows them to, and no rate given."""
     made = learned_noise.mechanism([0.0, -0.4 * epsilon, -0.8 * epsilon, -1.2 * epsilon], epsilon=epsilon)
     assert made.guarantee().covers(epsilon, 0.0) and 0 < epsilon - float(made.rate) < 1e-6 * epsilon
 

@@ -61,7 +61,7 @@ SIMPLE = (*SLOW, "exponential")  # what RecConcave does too
 
 
 def over(kinds: Any, slow: tuple[str, ...] = ()) -> Any:
-    """One test a learner."""
+    """One test per learner."""
     marked = [pytest.param(k, id=k.name, marks=[pytest.mark.slow] if k.name in slow else []) for k in kinds]
     return pytest.mark.parametrize("kind", marked)
 
@@ -84,7 +84,7 @@ class Setting:
     depth: int
     calibration: str
     cases: int
-    scale: float = 1.0  # of epsilon, so that success is neither sure nor hopeless
+    scale: float = 1.0  # multiplies epsilon, so that success is neither nearly certain nor hopeless
 
 
 SETTINGS = {
@@ -231,7 +231,7 @@ def test_binary_search_law_agrees_with_following_every_path(x64: None) -> None:
 @pytest.mark.parametrize("bits", [thorough(1), 3, thorough(40), slow(60)])
 @pytest.mark.parametrize("kind", ["anywhere", thorough("at one end"), thorough("one"), "labels of any kind"])
 def test_a_binary_search_ends_where_all_of_its_turns_lead(bits: int, kind: str) -> None:
-    """The run leaves its loop once no example is among the candidates. Here every turn is made, by whole numbers, with the same coins."""
+    """A run leaves its loop once no example lies among the candidates. Here every turn is made, in integers, with the same coins."""
     rng, top = np.random.default_rng(bits), 2**bits
     anywhere = sorted(map(int, top * rng.random(20)))
     middles = [top // 2] * 5 + [top // 2 - 1] * 4 + [top // 4] * 3
@@ -279,7 +279,7 @@ def test_tiny_failures_of_a_binary_search_come_out_right_in_float32(n: int, epsi
 
 @pytest.mark.thorough
 def test_rare_answers_of_a_binary_search_come_out_right_in_float32() -> None:
-    """Nothing is a difference from 1: not a single threshold, and no interval."""
+    """No probability is a difference from 1: neither that of a single threshold nor that of an interval."""
     xs = 10 + np.arange(40) % 44
     sample, learner = sample_of(xs, xs < 40, 6, 63), thresholds.binary_search(bits=6, epsilon=20.0)
     law = naive_search_law(sample, 6, 20 / 7)
@@ -419,7 +419,7 @@ def test_at_the_theorems_sample_size_failures_are_as_rare_as_it_says(create: Cal
 
 
 def test_rec_concave_states_the_examples_that_its_own_constants_need() -> None:
-    """The proved one what is proved, for its own alpha; a smaller one no number of examples brings about."""
+    """The proved calibration needs what is proved for its own alpha; no number of examples brings about a smaller alpha."""
     at = {"bits": 64, "epsilon": 0.05, "delta": 1e-6, "alpha": 0.1, "depth": 2}
     stated = {
         c: thresholds.rec_concave(**at, calibration=c).sample_size(alpha=0.1, beta=0.1) for c in ("printed", "proved")
@@ -447,7 +447,7 @@ def test_trials_fail_as_often_as_their_exact_law_says() -> None:
         return jax.tree.map(np.asarray, batched[run](jax.random.split(jax.random.key(7), trials), changed))
 
     def surprise(failures: int, law: np.ndarray) -> float:
-        """Two-sided, the samples given: a sum of independent coins, each with its own known odds."""
+        """The two-sided p-value, given the samples: failures are a sum of independent coins, each with its own known odds."""
         return float(2 * stats.norm.sf(abs(failures - law.sum()) / np.sqrt(np.sum(law * (1 - law)))))
 
     failures, law = int(results(pac.trial, 1.0)["failed"].sum()), results(pac.failure, 1.0).astype(np.float64)
@@ -497,7 +497,7 @@ def test_as_many_mistakes_as_the_error_says_are_allowed_for_every_n(double: bool
 
 @pytest.mark.parametrize("log_n", [20, 21, 22, 23, 24])
 def test_one_mistake_more_than_half_is_more_than_half(log_n: int) -> None:
-    """Of 2^22 examples and more, four roundings of single precision were whole mistakes."""
+    """With 2^22 examples or more, four roundings of single precision made up whole mistakes."""
     half = 2 ** (log_n - 1)
     wrong = jnp.asarray([half - 1, half, half + 1], jnp.int32)
     assert events.Accurate(error=jnp.float32(0.5)).allows(wrong, 2**log_n).tolist() == [True, True, False]
@@ -511,7 +511,7 @@ def test_values_nobody_could_check_are_flagged() -> None:
     def run(x: Any, y: Any) -> Any:
         return learner(jax.random.key(9), Sample(x=x, y=y)).status
 
-    wrong = [(3, 1), (64, 1), (2**31, 0), (3, 2), (3, -1)]  # but for the first
+    wrong = [(3, 1), (64, 1), (2**31, 0), (3, 2), (3, -1)]  # all but the first
     xs, ys = np.full((5, 3, 1), 3, np.uint32), np.ones((5, 3), np.int32)
     xs[:, 1, 0], ys[:, 1] = zip(*wrong, strict=True)
     assert run(xs, ys).tolist() == [Status.OK, *[Status.OUTSIDE_DOMAIN] * 4]
@@ -625,7 +625,7 @@ def test_samples_that_do_not_fit_the_learner_are_refused(
     ("n_valid", "kind"), [(5, ValueError), (-1, ValueError), (1.5, TypeError), (None, TypeError), (True, TypeError)]
 )
 def test_a_number_of_rows_that_there_are_not_is_refused(n_valid: Any, kind: type[Exception]) -> None:
-    """Of data put together by hand; what is known is refused at once, and shows in no status."""
+    """For data assembled by hand: a number that is known is refused at once, and shows in no status."""
     x = wide.from_ints([1, 2, 3], 6)
     solver = interior_point.exponential(bits=6, epsilon=1.0)
     with pytest.raises(kind, match=r"points\.n_valid must be"):
@@ -651,7 +651,7 @@ def test_more_examples_than_rows_are_refused() -> None:
 
 
 def test_an_interval_that_runs_backwards_is_empty_and_an_output_that_is_none_is_refused():
-    """BinarySearch subtracted what lies below the ends, and said -0.02 of an interval whose ends were swapped."""
+    """BinarySearch subtracted what lies below the ends, and gave -0.02 for an interval whose ends were swapped."""
     learner, sample = thresholds.binary_search(bits=8, epsilon=1.0), Sample(x=wide.from_ints([3, 9], 8), y=[1, 0])
     np.testing.assert_allclose(learner.probability(sample, (5, 1)), [0.0, 1.0], atol=1e-6)
     assert wide.to_ints(events.Interval.of((5, 1), 1).high) == [5]
@@ -664,7 +664,7 @@ def test_an_interval_that_runs_backwards_is_empty_and_an_output_that_is_none_is_
 
 
 def test_ends_of_events_are_no_greater_than_the_widest_domain_has_them():
-    """Of 4,097 bits, which a limb of 32 may exceed."""
+    """They have at most 4,097 bits, fewer than their 32-bit limbs hold."""
     with pytest.raises(ValueError, match=r"high must be from 0 to .*, got an int of 4098 bits"):
         events.Interval.of((0, 2**4097), 129)
     assert wide.to_ints(events.Interval.of((0, 2**4096), 129).high) == [2**4096]
@@ -725,7 +725,7 @@ def test_factories_that_compute_on_the_host_refuse_traced_numbers_by_name():
 
 @pytest.mark.parametrize("bits", [thorough(6), thorough(64)])
 def test_erm_on_a_realizable_sample_needs_no_promise(bits):
-    """With it the gap between the labels is taken as it stands, without it is searched for: the same answers of the same keys."""
+    """With the promise the gap between the labels is taken as it stands, without it the gap is searched for: the same keys answer alike."""
     learner, law = thresholds.erm(bits=bits), concept.log_uniform(bits=bits)
 
     def answers(key, n):
@@ -772,7 +772,7 @@ def test_comparisons_of_many_examples_are_counted_in_whole_numbers() -> None:
     n, zeros = 16_000_001, 1_000_000
 
     class Quality:
-        """Of the zeros at 0 with `ones_before` ones, and the other ones at the top."""
+        """Of a sample with all zeros at 0, `before` of the ones there, too, and the other ones at the top."""
 
         def __init__(self, zeros: Any, behind: Any) -> None:
             self.zeros, self.ones, self.before = zeros, n - zeros, n - zeros - behind
@@ -836,7 +836,7 @@ def test_shares_that_no_float_holds_are_refused() -> None:
     [(thresholds.exponential(bits=3, epsilon=1.0), 31), (points.exponential(bits=3, epsilon=1.0), 32)],
 )
 def test_bits_that_the_limbs_do_not_hold_show_in_the_status(learner, most):
-    """Traced ones, which nobody could check before; of thresholds an output may be 2^bits."""
+    """Traced bits cannot be checked beforehand; an output of a threshold learner may be 2^bits."""
     sample = Sample(x=wide.from_ints([0, 7], 3), y=[1, 0])
 
     @jax.jit

@@ -139,7 +139,7 @@ def test_a_wrong_label_costs_one_vote() -> None:
 
 
 def log_law(bits: int, k: int, size: int, calibration: str) -> Any:
-    """As the verifier wants it: of rows of x, packed labels and a budget."""
+    """A law in the form that the verifier takes: of a row of x, packed labels and a budget."""
 
     def law(row: Any) -> Any:
         learner = parities.parity_learner(
@@ -204,7 +204,7 @@ def test_no_pair_of_neighbouring_samples_refutes_the_guarantee(bits: int, k: int
 
 
 def test_worst_case_is_tight_and_printed_constants_are_refuted() -> None:
-    """One example a subsample: all multisets of 9 votes for ⊥ or one of four vectors."""
+    """One example per subsample: all multisets of 9 votes for ⊥ or one of four vectors."""
     counts = histograms(5, [9])
     votes, _ = records(counts)
     values = np.where(votes == 4, 0, votes + 4)  # x = 0 is ⊥; x = 1 with labels 0, ..., 3

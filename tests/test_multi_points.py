@@ -96,7 +96,7 @@ def point_learner(calibration: str, n: int = len(CLOSE + SINGLE)) -> Any:
 
 
 def thresholds(learner: Any) -> dict[str, float]:
-    """Up to which count nothing is released, and from which noisy count on an item is heavy."""
+    """The count up to which nothing is released, and the noisy count from which on an item is heavy."""
     return {"low": float(learner.counts.low), "high": max(float(learner.counts.high), float(learner.heavy))}
 
 
@@ -166,7 +166,7 @@ def test_probabilities_of_events_are_sums_of_the_pmf() -> None:
 
 @jax.jit
 def errors_of_all(population: concept.PointDistribution) -> jax.Array:
-    """For each target, of all points and of all-zero."""
+    """For each target, the errors of all points and of all-zero."""
     hypotheses = concept.point([0, 1, 2, 3, None], bits=2)
     return jax.vmap(lambda target: jax.vmap(lambda h: population._error(h, target))(hypotheses))(population.targets)
 
@@ -286,7 +286,7 @@ def test_bad_input_is_refused_by_name(call: Any, message: str) -> None:
 
 
 def test_the_printed_sanitizer_is_accurate_enough_for_a_database() -> None:
-    """Algorithm 5 wants a database accurate to alpha/30: answers, of which it is made, accurate to alpha/60."""
+    """Algorithm 5 needs a database accurate to alpha/30: the answers that it is made from are accurate to alpha/60."""
     n = bounds.point_learner_exact(0.1, 0.1, 1.0, 1e-6, calibration="printed")
     assert n == 141_684
     given = {"bits": 8, "k": 1, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "calibration": "printed"}

@@ -65,7 +65,7 @@ def test_runs_of_a_monotone_and_of_a_constant_function():
 
 
 def tabulate(pieces):
-    """The function as a list, one entry a point of {0, ..., 2^exponent}."""
+    """The function as a list, one entry per point of {0, ..., 2^exponent}."""
     starts, values = wide.to_ints(pieces.starts), pieces.values.tolist()
     ends = [*starts[1:], wide.to_ints(pieces.end)[0]]
     return [value for low, high, value in zip(starts, ends, values, strict=True) for _ in range(low, high)]

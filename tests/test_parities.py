@@ -236,7 +236,7 @@ def test_trials_and_tracing() -> None:
 
 
 def law_of(bits: int) -> Any:
-    """As the verifier wants it."""
+    """A law in the form that the verifier takes."""
 
     def law(row: Any) -> Any:
         sample = Sample.tree_unflatten((False, False), (row["x"], row["y"], row["n"]))

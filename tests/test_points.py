@@ -91,7 +91,7 @@ def test_groups_are_the_distinct_rows_and_nested_ones_agree(words: int) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("words", [1, 20])
 def test_few_groups_are_the_same_groups_and_many_fall_back(words: int) -> None:
-    """Data of one batch with nothing, one row, as many distinct rows as there are slots, one more, and nothing but distinct rows."""
+    """One batch: no rows, one distinct row, as many distinct rows as there are slots, one more, and nothing but distinct rows."""
     rng, n = np.random.default_rng(1), 200
     rows = np.sort(rng.integers(0, 2**32, (n, words), dtype=np.uint32), axis=0)
     rows[:, : words - 1] = rows[0, : words - 1]
@@ -120,7 +120,7 @@ def test_few_groups_are_the_same_groups_and_many_fall_back(words: int) -> None:
 
 
 def test_as_few_rows_as_there_may_be_groups_are_all_told_apart() -> None:
-    """There is no other way for them."""
+    """For so few rows there is no other way of grouping."""
     x = wide.from_ints([9, 3, 2**40, 5], 64)
     found, complete = jax.jit(groups.few)(x, jnp.ones(4, bool))
     assert complete and wide.to_ints(found.rows) == [3, 5, 9, 2**40] and found.counts.tolist() == [1] * 4
@@ -130,7 +130,7 @@ def test_as_few_rows_as_there_may_be_groups_are_all_told_apart() -> None:
 
 
 def test_where_all_is_background_no_word_names_a_heavy_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The share 1 is 2^32 in units of 2^-32, and no word."""
+    """The share 1 is 2^32 in units of 2^-32, which is no word."""
     monkeypatch.setattr("dpjax.core.random.bits", lambda key, count: jnp.full(count, 2**32 - 1, jnp.uint32))
     law = concept.uniform(bits=8, target=3)
     assert law.spread and wide.to_ints(law.draw(jax.random.key(0), 3, jnp.int32(3)).x) == [255] * 3
@@ -390,13 +390,13 @@ def test_the_stated_sample_size_suffices(name: str) -> None:
         return jnp.sum(jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(keys))
 
     def chance(n: int, law: Any) -> float:
-        """P[so many failures or more] if they had probability beta."""
+        """P[at least as many failures as seen] if they had probability beta."""
         return stats.binom.sf(int(failed(jnp.int32(n), law)) - 1, runs, beta)
 
     assert chance(n, law) > FALSE_ALARM
     if name == "hashed":  # all-zero targets too
         assert chance(n, dataclasses.replace(law, targets=concept.zero(bits=32))) > FALSE_ALARM
-    else:  # negative control: a tenth of it does not do
+    else:  # negative control: a tenth of it is not enough
         assert chance(n // 10, law) < FALSE_ALARM
 
 
@@ -560,7 +560,7 @@ def test_how_often_all_answers_are_accurate_is_known_exactly(name: str) -> None:
 
 
 def test_a_rare_accurate_answer_keeps_its_digits() -> None:
-    """One point of 36 examples, whose noisy count must pass 68.7; as 1 less the rest it would be a multiple of 6e-8."""
+    """One point of 36 examples, whose noisy count must pass 68.7; computed as 1 minus the rest it would be a multiple of 6e-8."""
     mechanism = sanitizer.histogram(bits=6, n=36, epsilon=1.0, delta=1e-15)
     success = mechanism.success_probability(Points.create(wide.from_ints([3] * 36, 6)), error=0.99)
     noise = stats.laplace(scale=2.0)
@@ -698,7 +698,7 @@ def test_released_answers_have_a_density_beside_millions_too():
 
 
 def test_shapes_of_a_release_do_not_tell_how_many_different_points_there_are():
-    """One row replaced: the slots of the release were those of three points, and of four."""
+    """With one row replaced, the release once had slots for three points, and for four."""
     made = sanitizer.histogram(bits=8, n=15, epsilon=1.0, delta=1e-3)
     data = (Weighted.create(wide.from_ints([*range(len(w))], 8), w) for w in ([5, 5, 5], [5, 5, 4, 1]))
     shapes = [jax.tree.map(jnp.shape, made(jax.random.key(0), each).hypothesis) for each in data]
@@ -724,7 +724,7 @@ def test_the_margin_of_a_histogram_is_not_rounded_beside_millions(epsilon, delta
     "name", ["learn_points", "hashed", builders.thorough("histogram"), "point_learner", builders.thorough("sparse")]
 )
 def test_all_zero_shows_no_point_of_the_data(name: str) -> None:
-    """A position that means nothing is released with the concept: it must not be the point that was looked at. No slot is empty."""
+    """A position that means nothing is released with the concept: it must not be a point of the data. No slot is empty."""
     given, labels = {"bits": 8, "epsilon": 0.1}, [1, 0, 1]
     learner = {
         "learn_points": lambda: points.learn_points(**given, delta=1e-6, bottom="zero"),

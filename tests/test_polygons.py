@@ -244,7 +244,7 @@ DRAWS = 1536
 
 @functools.cache
 def draws(measure):
-    """Many draws of each sample by one program."""
+    """Many draws on each sample, by one program."""
     mine, found = halfplanes.exponential(bits=6, epsilon=0.7, measure=measure), {}
     run = jax.jit(jax.vmap(lambda key, data: concept.label(mine(key, data).hypothesis, data.x), in_axes=(0, None)))
     for number, (name, points) in enumerate(SAMPLES.items()):
@@ -294,7 +294,7 @@ def test_examples_in_a_small_part_of_the_domain_take_few_splits_and_keep_the_law
     points, labels = 4 * distinct[:5] + 8 * distinct[5:], 4 * kinds + 4 * [0, 1]
     data, mine = examples(points, labels, 24, 31), halfplanes.exponential(bits=24, epsilon=2.4)
     outcomes = jax.jit(jax.vmap(lambda key: mine(key, data)))(jax.random.split(jax.random.key(11), trials))
-    assert int(jnp.max(outcomes.info["splits"])) < 1000  # of cells that are not sheared 100,000
+    assert int(jnp.max(outcomes.info["splits"])) < 1000  # without shearing the cells, 100,000
     held = np.asarray(jax.vmap(lambda region: concept.label(region, data.x))(outcomes.hypothesis))[
         :, [0, 1, 2, 3, 4, 20]
     ]
@@ -360,7 +360,7 @@ def test_a_full_table_of_cells_gives_the_same_law(monkeypatch):
 
 @pytest.mark.slow
 def test_counting_on_the_grid_changes_no_draw():
-    """The same examples in more rows than two grids: counted, where they were rows."""
+    """In more rows than two grids hold, the same examples are counted on the grid, where they were rows before."""
     points = [(i % 4, (i * i) % 4) for i in range(20)]
     labels = [int(x + y > 3) for x, y in points]
     mine = halfplanes.exponential(bits=2, epsilon=0.5)
@@ -417,7 +417,7 @@ def test_rounds_keep_their_claim_over_all_neighbours(measure, datasets):
 
 
 def test_a_round_without_noise_costs_its_rate_and_half_of_it_is_refuted(datasets):
-    """GEO: exp(e q) costs 2 e for a score that may move both ways; that of a round moves one way, and costs e, and no less."""
+    """GEO: exp(e q) costs 2 e for a score that may move both ways; that of a round moves one way only, and costs e, but not e/2."""
     table = table_of(two_rounds(1.0, np.inf, rounds=1, accountant="composition"), datasets)
     assert not exact.worst_of_table(table, *datasets, 1.0).refutes(Guarantee(1.0, 0.0, ADD_OR_REMOVE_ONE))
     assert exact.worst_of_table(table, *datasets, 0.5).refutes(Guarantee(0.5, 0.0, ADD_OR_REMOVE_ONE))
@@ -472,7 +472,7 @@ def test_sizes_grow_with_sides_and_with_the_logarithm_of_the_side():
 
 @pytest.mark.parametrize("name", ["learners.polygons", "learners.polygons.union"])
 def test_a_listed_output_is_found_in_the_list(name):
-    """Two halfplanes, or two triangles, over two points a side: some of all pairs, each by its labels alone."""
+    """Two halfplanes, or two triangles, on a grid with two points a side: some of all pairs, each found by its labels alone."""
     entry = next(entry for entry in registry.ENTRIES if entry.name == name)
     mine = entry.make(entry.epsilon)
     indices = np.arange(0, mine.listed(), 17, dtype=np.int32)
@@ -548,7 +548,7 @@ def test_bad_input_is_refused_by_name():
 
 
 def test_the_law_keeps_areas_beside_any_epsilon():
-    """Two points with as many labels of either kind: all halfplanes err alike."""
+    """Two points, each with as many ones as zeros: all halfplanes have the same error."""
     points, labels = [(100, 20)] * 10 + [(30, 200)] * 10, [0, 1] * 10
     data = examples(points, labels, 8, 31)
     areas = halfplane_measures([(100, 20), (30, 200)], 8, "axes")

@@ -41,7 +41,7 @@ def keys(count=RUNS):
 
 
 def largest_errors(mechanism, points, count=200):
-    """Of many runs, in ranks; infinite where nothing was released."""
+    """The largest errors of many runs, in ranks; infinite where nothing was released."""
     outcomes = runs(mechanism, keys(count), points)
     ranks = quantiles.nearest_rank(np.asarray(mechanism.fractions), points.n_valid)
     ordered = mechanism.prepare(mechanism.fit(points))
@@ -73,7 +73,7 @@ def test_no_neighbouring_points_refute_the_tree():
 
 @pytest.mark.parametrize("generator", ["threefry2x32", builders.thorough("rbg")])
 def test_all_fractions_meet_the_same_tree_whatever_the_generator(generator):
-    """rbg gives all lanes words of the first one's key: one tree for each fraction would cost so many budgets."""
+    """rbg gives all lanes words of the first one's key; a tree for each fraction would cost a budget for each."""
     tree = quantiles.tree(bits=8, fractions=[0.5, 0.5 + 2**-30], epsilon=1.0, branching=2)
     points = Points.create(wide.from_ints([1] * 100 + [200] * 100, 8))
     found = jax.vmap(lambda key: tree(key, points).hypothesis)(jax.random.split(jax.random.key(0, impl=generator), 32))
@@ -183,7 +183,7 @@ def test_no_neighbouring_points_refute_unbounded_quantiles(fractions, direction,
         for p in range(0, 8, 1 if len(values) < 3 else 3):
             loss = logs(sorted([*values, p])) - here
             worst = max(worst, loss.max(axis=1).sum(), -loss.min(axis=1).sum())
-    assert 0.7 < worst <= 1 + 1e-9, worst  # so seven tenths of it are refuted
+    assert 0.7 < worst <= 1 + 1e-9, worst  # so seven tenths of it is refuted
 
 
 @pytest.mark.thorough

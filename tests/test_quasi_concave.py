@@ -213,18 +213,18 @@ def block_pairs(top: float, least: float, n: float, c: float) -> list[np.ndarray
     return pairs
 
 
-BLOCKS = 50  # weights of 0 fill up what there are less
+BLOCKS = 50  # fewer blocks are filled up with weights of 0
 
 
 def block_choice(row: Any) -> Any:
-    """ln of the law of step 3, all of it data."""
+    """ln of the law of step 3; all its numbers are data."""
     constants, budget = amplification.Margins(**row["constants"]), budget_of(row["epsilon"], row["delta"])
     log_block, log_some, log_none = amplification.choose_block(row["weights"], row["c"], constants, budget)
     return jnp.append(log_some + log_block, log_none)
 
 
 def worst_block_choices(cases: list[tuple[float, float, float, float, float]]) -> list[float]:
-    """The exact delta(2 epsilon) / delta of step 3 over many pairs, the bar lowered by so many units of 4c/epsilon."""
+    """The exact delta(2 epsilon) / delta of step 3 over many pairs, with the bar lowered by `lower` units of 4c/epsilon."""
     rows = []
     for epsilon, delta, n, c, lower in cases:
         budget = budget_of(np.float64(epsilon), np.float64(delta))
@@ -306,7 +306,7 @@ def level_laws(functions: np.ndarray, n: int, epsilon: float, delta: float, dept
 def test_levels_keep_their_promise_over_all_amplified_neighbours(
     points: int, n: int, epsilon: float, delta: float, depth: int
 ) -> None:
-    """Exhaustively: all step functions up to n on so many points, all pairs at most 1 apart."""
+    """Exhaustively: all step functions up to n on `points` points, all pairs at most 1 apart."""
     functions = monotone(points, n)
     pairs = unit_moves(functions)
     assert len(pairs) > 10_000
@@ -406,7 +406,7 @@ def test_no_neighbouring_qualities_exceed_the_guarantee(
 @pytest.mark.slow
 @pytest.mark.parametrize(("bits", "depth", "epsilon", "delta"), [(4, 1, 15.0, 0.2), (5, 2, 32.0, 0.2)])
 def test_climbing_finds_no_pair_beyond_the_guarantee(bits: int, depth: int, epsilon: float, delta: float) -> None:
-    """From random hills uphill in delta at one mechanism's epsilon, where there is something to climb; never above delta at the whole."""
+    """Climbs from random hills in delta at one mechanism's epsilon, where there is something to climb; at the whole, never above delta."""
     points = (1 << bits) + 1
     optimizer = quasi_concave.amplified(bits=bits, epsilon=epsilon, delta=delta, beta=0.99, depth=depth)
     _, problem = on_points(points)
@@ -673,7 +673,7 @@ def test_traced_budgets_need_a_depth() -> None:
 
 
 def test_values_that_floats_do_not_tell_apart_are_refused() -> None:
-    """Of qualities around 2^30, neighbours were equal, or 64 apart: a loss of 4 where 1 is promised."""
+    """Neighbouring qualities around 2^30 were equal, or 64 apart: a loss of 4 where 1 is promised."""
     law = quasi_concave.exponential(bits=6, epsilon=1.0)
     with pytest.raises(ValueError, match=r"values\[0\] must be <= 16777216"):
         ordered.from_breakpoints([0, 1], [2.0**30, 2.0**30 + 64], 64, beyond=0.0)
@@ -716,7 +716,7 @@ def test_a_level_below_is_twice_as_sensitive() -> None:
 
 
 def test_what_was_changed_past_all_checks_is_seen() -> None:
-    """Numbers of the optimiser and of the problem, each of them alone."""
+    """Numbers of the optimiser and of the problem, one at a time."""
     optimizer = quasi_concave.amplified(bits=6, epsilon=1.0, delta=1e-6, depth=1)
     pieces = ordered.from_breakpoints([0, 1], [5.0, 4.0], 64, beyond=0.0)
     problem = quasi_concave.problem(pieces, promise=5.0, alpha=0.5)
@@ -738,7 +738,7 @@ def test_what_was_changed_past_all_checks_is_seen() -> None:
 
 @pytest.mark.parametrize(("promise", "alpha"), [(1.6e7, 0.45), thorough(1.2e7, 0.45), thorough(8e6, 1.0)])
 def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) -> None:
-    """And what is trimmed of them: beside fractions, whole numbers of 24 bits moved by 2, or not at all."""
+    """So does what is trimmed of the steps; beside fractions, integers of 24 bits moved by 2, or not at all."""
     budget = budget_of(0.25, 1e-6)
 
     def steps(more: Any) -> Any:
@@ -767,7 +767,7 @@ def test_whole_qualities_are_compared_with_what_is_rounded_against_us() -> None:
 
 @pytest.mark.parametrize(("promise", "alpha"), [(14176745.0, 0.1277), (5074312.0, 0.01716), (843915.0, 0.0132)])
 def test_the_top_of_f_is_no_more_than_the_test_has_shown(promise: float, alpha: float) -> None:
-    """It was, by a rounding of (1 - alpha) p, and F moved by 1.25 where the best quality moved past it."""
+    """It once was more, by a rounding of (1 - alpha) p, and F moved by 1.25 where the best quality moved past it."""
     budget = budget_of(1.0, 1e-6, 0.01)
     shown = math.ceil(promise - float(budget.slack(np)))
 
@@ -792,7 +792,7 @@ def test_a_traced_delta_of_zero_answers_nothing() -> None:
 
 
 def test_a_choice_among_points_worth_nothing_is_none_and_has_a_derivative() -> None:
-    """It was NaN, and what a law multiplies by it was, too."""
+    """The choice was NaN, and so was whatever a law multiplied by it."""
     quality, where = jnp.array([-jnp.inf, -jnp.inf, 1.0, 0.0]), jnp.array([True, True, False, False])
 
     def law(epsilon: Any, some: Any) -> Any:

@@ -112,7 +112,7 @@ def test_runs_by_scales_follow_the_law_on_a_wide_domain():
 
 @pytest.mark.parametrize("bits", [builders.thorough(31), builders.thorough(32), builders.thorough(63), 64])
 def test_the_axis_is_cut_wherever_a_weight_by_scales_changes(bits):
-    """Else a point that is inserted would change the measure: a piece has one weight."""
+    """Otherwise a point that is inserted would change the measure: a piece has one weight."""
     for origin in (0, 1, 2 ** (bits - 1) - 1, 2**bits - 1, 2**bits):
         at = wide.from_ints([origin], bits + 1)[0]
         cut = set(wide.to_ints(scales.cuts(np.int32(bits), at)))

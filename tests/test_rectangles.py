@@ -31,7 +31,7 @@ BUDGET = {"epsilon": 1.0, "delta": 1e-6, "beta": 0.1}
 
 
 def test_distributions_take_numbers_of_numpy():
-    """Sides of 64 bits, and bits of 8: as those of Python."""
+    """Sides of 64 bits, and `bits` of 8 bits, give what Python's integers give."""
     sides = {"low": [2**60] * 2, "high": [3 * 2**60] * 2}
     arrays = {name: np.array(side) for name, side in sides.items()}
     found, wanted = concept.log_uniform(bits=np.int64(64), **arrays), concept.log_uniform(bits=64, **sides)
@@ -48,7 +48,7 @@ def plan(accountant, *, axes=AXES, bits=BITS, solver="exponential", **changes):
 
 
 def small(*, size, rate, epsilon, threshold, axes, bits, capacity):
-    """A learner with parameters of our own, whatever they prove."""
+    """A learner with these parameters, whatever is proved for them."""
     compute = Guarantee(epsilon, 0.0, ADD_OR_REMOVE_ONE)
     numbers = {"size": size, "slice_epsilon": rate, "compute": compute, "threshold": threshold, "capacity": capacity}
     return rectangles.from_plan(dataclasses.replace(plan("basic", axes=axes, bits=bits), **numbers))
@@ -106,7 +106,7 @@ def test_label_and_error_by_enumeration():
     ],
 )
 def test_the_sampler_follows_the_law(d):
-    """Labels and a hypothesis's errors at the rates that are told; and what `inside` draws is positive and has the law of positives."""
+    """Labels and a hypothesis's errors come at the stated rates; what `inside` draws is positive and has the law of positives."""
     draws = 20_000
     half = [(low + high) // 2 for low, high in zip(*concept.to_ints(d.target), strict=True)]
     h = concept.rectangle(bits=40, low=[2**38 + 2**19, 3], high=half)
@@ -152,7 +152,7 @@ def test_extreme_fractions_keep_their_side():
 
 
 def noisy(size=5, rate=0.3, epsilon=0.5, threshold=1):
-    """Numbers of our own in one and the same program."""
+    """A learner with these numbers; one program serves them all."""
     return small(size=size, rate=rate, epsilon=epsilon, threshold=threshold, axes=AXES, bits=BITS, capacity=63)
 
 
@@ -328,7 +328,7 @@ def test_noisy_sizes_are_private_by_the_accountant_exactly():
 
 @pytest.mark.slow
 def test_two_axes_are_private_by_composition_exactly():
-    """D = 2 over two points an axis, where what one cut takes decides what the next one sees; public sizes."""
+    """D = 2 with two points per axis, where what one cut takes decides what the next one sees; public sizes."""
     e, counts = 0.7, exact.histograms(4, range(6))
     learner = small(size=1, rate=None, epsilon=e, threshold=1, axes=2, bits=1, capacity=7)
     values, n_valid = exact.records(counts, 5)
@@ -361,7 +361,7 @@ def test_the_law_is_that_of_the_runs():
 @pytest.mark.parametrize("accountant", rectangles.ACCOUNTANTS)
 @pytest.mark.parametrize("axes", [1, 10])
 def test_plans_keep_the_total(accountant, axes):
-    """By the accountants themselves, put together here once more."""
+    """By the accountants themselves, combined here once more."""
     chosen = plan(accountant, axes=axes)
     assert chosen.guarantee.covers(BUDGET["epsilon"], BUDGET["delta"])
     e = chosen.compute.epsilon
@@ -543,7 +543,7 @@ def test_examples_outside_the_domain_that_nobody_could_check_show_in_the_status(
 
 @pytest.mark.parametrize("accountant", rectangles.ACCOUNTANTS)
 def test_the_guarantee_follows_from_the_numbers_in_use(accountant):
-    """Within the plan's, and gone with a solver or a count that spends more."""
+    """It is within the plan's, and no longer holds for a solver or a count that spends more."""
     chosen = plan(accountant)
     learner = rectangles.from_plan(chosen)
     stated = learner.guarantee()
@@ -582,7 +582,7 @@ def test_sizes_and_counts_have_the_noise_that_is_paid_for():
 
 @pytest.mark.slow  # sampler and law: conformance
 def test_the_law_of_public_sizes_on_a_small_domain():
-    """pmf, events, errors and runs of one another."""
+    """pmf, single outputs, events and errors agree with one another."""
     learner = small(size=2, rate=None, epsilon=1.0, threshold=2, axes=1, bits=2, capacity=7)
     sample = examples_of([[0], [1], [2], [2], [3], [0]], [1, 1, 1, 1, 1, 0])
     law = np.asarray(learner.pmf(sample), float)
@@ -671,7 +671,7 @@ def test_noises_that_no_slice_has_are_refused(noise, error, words):
 
 @pytest.mark.parametrize("accountant", ["best", "basic", "slicing"])
 def test_more_than_accountants_speak_of_is_refused(accountant):
-    """Of 351 nothing was proved, and the learner that was made promised nothing."""
+    """For 351 nothing was proved, and the learner that was made promised nothing."""
     given = {"axes": 1, "bits": 8, "delta": 1e-6, "beta": 0.1, "accountant": accountant}
     with pytest.raises(ValueError, match=r"epsilon must be <= 350\.0"):
         rectangles.rectangles(**given, epsilon=351.0)

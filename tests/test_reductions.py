@@ -80,7 +80,7 @@ def test_blocks_have_the_law_of_the_plain_twin_and_follow_it() -> None:
 
 
 def shares_of_one(sanitizer: Any, rows: Any, runs: int) -> np.ndarray:
-    """Of the point 1 in what is released, run by run."""
+    """The share of the point 1 in what is released, run by run."""
     one, data = wide.from_ints([1], 1), builders.points_of(rows, 1)
     run = jax.jit(jax.vmap(lambda key, data: sanitizer(key, data).hypothesis.share(one)[0], in_axes=(0, None)))
     return np.asarray(run(jax.random.split(jax.random.key(7), runs), data))
@@ -160,7 +160,7 @@ def loss(points: Any, others: Any, examples: int, shuffle: str = "last", pad: bo
 
 
 def exact_epsilon(examples: int, **how: Any) -> float:
-    """Of both parts, over all neighbouring sequences of labelled points of one bit."""
+    """The exact epsilon of both parts together, over all neighbouring sequences of labelled points of one bit."""
 
     def parts(sample: tuple[int, ...]) -> list[tuple[int, ...]]:
         return [tuple(value // 2 for value in sample if value % 2 == y) for y in (0, 1)]
@@ -416,7 +416,7 @@ def test_label_error_is_of_a_class_that_names_its_dichotomies() -> None:
 
 @pytest.mark.thorough
 def test_label_error_keeps_all_bits_of_points() -> None:
-    """Of a sample that is wider than the database, and of points whose 2 x + y takes another word."""
+    """Also of a sample that is wider than the database, and of points whose 2 x + y takes another word."""
     concepts = dichotomies.thresholds(bits=64)
     for x in (2**31, 2**32 - 1, 2**40 + 5):
         sample = Sample(x=wide.from_ints([x], 41), y=[1])

@@ -38,14 +38,14 @@ def multiset(counts: Any, bits: int, rows: int = 15) -> Weighted:
 
 
 def small(n: int, step_epsilon: float, calls: int | None = None, **given: Any) -> Any:
-    """SanThresholds on 8 points at alpha = 0.9, with steps of a size for which everything happens."""
+    """SanThresholds on 8 points at alpha = 0.9, with an epsilon per step at which everything happens."""
     made = thresholds.san_thresholds(bits=3, n=n, epsilon=1.0, delta=0.1, alpha=0.9, allow_unproved=True, **given)
     made = dataclasses.replace(made, step_epsilon=np.float64(step_epsilon))
     return made if calls is None else dataclasses.replace(made, calls=calls)
 
 
 def given_of(made: Any, epsilon_factor: float = 1.0) -> dict[str, Any]:
-    """What its twin takes."""
+    """The arguments that its twin takes."""
     step = float(made.step_epsilon) * epsilon_factor
     printed = made.calibration == "printed"
     parts = 3 * bounds.log_star(int(made.bits)) if printed else 1
@@ -161,14 +161,14 @@ def test_a_budget_that_is_no_whole_number_bounds_nothing_if_it_is_asked_to_be_ze
 
 
 def test_calls_that_pass_leave_room_for_both_calls_that_each_of_them_makes() -> None:
-    """All but the first are made by one of c that pass: 2c + 1 calls, each of which adds a point to the database."""
+    """Every call but the first is made by one of the c that pass: 2c + 1 calls, each of which adds a point to the database."""
     made = small(54, 1.0, calls=3)
     released = jax.eval_shape(made, jax.random.key(0), multiset(COUNTS, 3))
     assert released.hypothesis.x.shape[0] == 2 * 3 + 1
 
 
 def test_no_more_mechanisms_differ_between_neighbours_than_are_paid_for() -> None:
-    """Recorded runs, random and the worst: those whose range holds x or x', for all x and x', are 3y + 2 at most, and are so many once."""
+    """In recorded runs, random and worst, at most 3y + 2 mechanisms have x or x' in their range, for all x and x'; once exactly so many."""
     size, calls = 40, 6
     rng = np.random.default_rng(0)
 
@@ -216,7 +216,7 @@ Told = dict[Any, tuple[float, tuple[int, ...]]]
 
 
 def told_of(counts: list[int], **given: Any) -> Told:
-    """P of what is told of a run but numbers, the points and how each was counted, and the true numbers that step 11 tells with noise."""
+    """P of all that a run tells but numbers (the points, and how each was counted), and the true numbers that step 11 tells with noise."""
     laws: Told = {}
     for skeleton, p in twin.law(counts, **given).items():
         told = tuple((b, how) for b, _, how in skeleton)
@@ -309,7 +309,7 @@ def test_deviations_of_noise_are_the_least_that_the_moments_give() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("calibration", ["proved", "printed"])
 def test_error_at_the_size_that_the_theorem_asks_for(calibration: str) -> None:
-    """At n = `sample_size`, 1.4e13 printed, with counts of 64 bits: 40 runs, all within alpha, and most of them by far."""
+    """At n = `sample_size`, 1.4e13 for the printed one, with counts of 64 bits: 40 runs, all within alpha."""
     with jax.enable_x64(True):
         given = {"bits": 16, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "calibration": calibration}
         made = thresholds.san_thresholds(n=1, allow_unproved=True, **given)
@@ -330,7 +330,7 @@ NOISY = {"histogram": thresholds.histogram, "tree": thresholds.tree}
 
 
 def flat(released: Any) -> np.ndarray:
-    """All released numbers in a row, of a batch."""
+    """All released numbers of a batch, concatenated."""
     return np.concatenate([np.asarray(part) for part in jax.tree.leaves(released)], axis=-1)
 
 
@@ -384,7 +384,7 @@ def test_the_consistent_tree_solves_the_normal_equations() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NOISY)
 def test_databases_are_no_worse_than_the_estimates_they_are_made_of_and_accurate_at_their_size(name: str) -> None:
-    """beta = 0.1, 200 runs; a tenth of the points would not do."""
+    """beta = 0.1, 200 runs; a twentieth of the points would not be enough."""
     bits, alpha, runs = 6, 0.1, 200
     n = NOISY[name](bits=bits, n=1, epsilon=1.0).sample_size(alpha=alpha, beta=0.1)
     rng = np.random.default_rng(0)
@@ -425,7 +425,7 @@ def test_the_database_of_quantiles_answers_as_their_step_function(bits: int) -> 
 
 
 def by_quartiles() -> Any:
-    """A sanitizer, and the quartiles that it is made of."""
+    """A sanitizer, and the quartiles that it is made from."""
     solver = interior_point.exponential(bits=4, epsilon=1.0)
     made = quantiles.direct(solver=solver, fractions=[0.25, 0.5, 0.75], m=4, allow_unproved=True)
     return thresholds.from_interior_points(quantiles=made), made
@@ -454,7 +454,7 @@ def test_more_points_than_interior_points_can_count_are_refused() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("bits", [3, 64])
 def test_few_rows_are_within_the_error_of_the_data_whatever_the_answers(bits: int) -> None:
-    """Answers off by `answers` in all directions, random and extreme; tiny domains and wide ones; not with half of the rows."""
+    """Answers off by `answers` in all directions, random and extreme; tiny domains and wide ones; not with 2 rows instead of 13."""
     rng, answers, error, slots = np.random.default_rng(0), 0.06, 0.2, 8
     top = 2**bits - 1
     xs = sorted([0, 1, 3, 4, 6, top, *([2, 5] if bits == 3 else [top // 3, top // 2])])
@@ -590,7 +590,7 @@ def test_answers_so_near_that_too_many_points_would_be_looked_at_are_refused() -
 
 @pytest.mark.thorough
 def test_derivatives_of_san_points_are_those_of_differences() -> None:
-    """Sets that a round cannot reach, and a slack of 0, left no number of them."""
+    """Sets that a round cannot reach, and a slack of 0, once made the derivatives NaN."""
     data = multiset([3, 0, 0, 1], 2)
 
     def success(epsilon: Any, error: float) -> Any:
@@ -616,7 +616,7 @@ def test_an_epsilon_that_cannot_be_composed_is_refused_whatever_is_allowed() -> 
 
 
 def test_weights_that_are_no_counts_are_refused() -> None:
-    """Whole noise leaves what they have behind the point in the release."""
+    """Integer noise leaves their fractional parts in the release."""
     data = Weighted(x=wide.from_ints([3, 9], 4), weights=jnp.array([50.25, 49.75]), n_valid=jnp.int32(2))
     for made in (
         thresholds.histogram(bits=4, n=100, epsilon=1.0),

@@ -142,7 +142,7 @@ def test_without_noise_half_the_rate_is_refuted_and_composition_holds(datasets):
 
 
 def adversary(rate, epsilon, rounds):
-    """The largest delta of the process in so many rounds, by dynamic programming over ln of the likelihood ratio (Lemma 3.5)."""
+    """The largest delta of the process in `rounds` rounds, by dynamic programming over ln of the likelihood ratio (Lemma 3.5)."""
     c, grid, coins = math.expm1(rate), np.linspace(0, 8, 2001), np.linspace(0.002, 1, 150)
     value = np.maximum(0.0, 1 - np.exp(epsilon - grid))
     after = grid[None] + np.log1p(c * coins)[:, None]
@@ -317,7 +317,7 @@ def test_single_precision_arguments_are_computed_with_in_double():
 
 
 def test_what_no_run_releases_has_no_probability():
-    """Of two rounds over four literals: fewer and more of them, a disjunction, and numbers of no literal."""
+    """For two rounds over four literals: fewer and more literals, a disjunction, and numbers that are no literal's."""
     mine = learner(1.0, 0.2, k=1, rounds=2, shift=0)
     data = Assignments.create(np.array([[1, 1], [1, 0], [0, 1], [0, 0]]), [1, 0, 0, 0])
 
@@ -337,7 +337,7 @@ def test_what_no_run_releases_has_no_probability():
 
 
 def test_more_examples_than_floats_count_are_refused():
-    """Of 2^25 examples the loss was 3.3 for a promise of 2: scores moved by 2 at once."""
+    """With 2^25 examples the loss was 3.3 for a promise of 2: scores moved by 2 at once."""
     words, mine = 2**20, learner(2.0, rounds=1, accountant="composition", bits=1)
     data = Assignments(
         x=jnp.zeros((words, 1), jnp.uint32), y=jnp.zeros(words, jnp.uint32), n_valid=jnp.int32(2**24 + 1)
@@ -382,7 +382,7 @@ def test_a_shared_test_costs_its_rate_at_least() -> None:
 
 
 def test_plans_of_numbers_out_of_range_are_refused():
-    """A misspelt accountant was the other one."""
+    """A misspelt accountant was once taken for the other one."""
     given = {
         "log_size": 10.0,
         "k": 2,

@@ -259,7 +259,7 @@ def test_dates_in_lists_and_object_arrays_are_no_counts(days):
 
 
 def test_a_fit_that_fails_leaves_the_last_one_as_it_was():
-    """What scikit-learn's validation has already set, too: else predictions would be about other columns."""
+    """What scikit-learn's validation has already set, too: otherwise predictions would be about other columns."""
     pandas = pytest.importorskip("pandas")
     data = pandas.DataFrame(np.random.default_rng(0).uniform(0, 100, (300, 2)), columns=["u", "v"])
     model = PrivateThreshold(low=0, high=100, unit=0.01, column=1, random_state=0).fit(data, data.v > 30)

@@ -68,7 +68,7 @@ def responses(epsilon, delta, count):
 
 
 def enumerated(case, calls):
-    """All outcome pairs of W with at most so many calls, and the pair of masses left."""
+    """All outcome pairs of W with at most `calls` calls, and the pairs that are left open."""
     near, far = case.compute, case.compute_apart
     apart, done = slice_outcomes(case.slice_epsilon)
     apart = together(apart, responses(far.epsilon, far.delta, case.computes))
@@ -127,7 +127,7 @@ def test_delta_is_the_sum_over_all_outcomes(name):
 
 
 def test_many_computes_on_a_slice_are_bounded_in_groups(monkeypatch):
-    """Of 2^31 of them the lattice would fill the memory, of 256 it took minutes."""
+    """With 2^31 of them the lattice would fill the memory; with 256 it took minutes."""
     monkeypatch.setattr(slicing, "_MOST_COMPUTES", 16)
     case = run(0.3, 0.01, 1e-9, slices=3, computes=20)
     exact = max(slicing._excess_of_sum(case, bit, 0.5) for bit in (0, 1))
@@ -189,7 +189,7 @@ def test_a_call_has_four_losses(epsilon, bit):
     [(0.1, (4.83e-3, 3.31e-4, 1.34e-6)), (0.05, (1.31e-4, 4.12e-7, 4.69e-12))],
 )
 def test_reference_values(epsilon, expected):
-    """Computed elsewhere with losses rounded up: ours is at most that, within half a unit of the last digit and 0.3 %."""
+    """Computed elsewhere with losses rounded up; the accountant agrees with them to half a per cent."""
     for total, value in zip((0.5, 1.0, 2.0), expected, strict=True):
         found = slicing.total_delta(slice_epsilon=epsilon, compute_epsilon=epsilon, total_epsilon=total)
         assert math.isclose(found, value, rel_tol=5e-3)
@@ -279,7 +279,7 @@ def test_compositions_are_just_above_the_exact_ones(case, epsilons):
 
 
 def test_the_grid_costs_little_down_to_1e_12():
-    """One run, through the grid by an extra that does nothing. Of the last one b = 0 against 1 is the larger divergence."""
+    """One run, sent through the grid by an extra that does nothing. In the last case, b = 0 against 1 is the larger divergence."""
     idle = [Guarantee(1e-12, 0.0, ADD)]
     for case, total in (
         (run(0.05, 0.05), 0.5),
@@ -328,7 +328,7 @@ def test_a_replacement_never_counts_less_than_an_insertion():
 
 
 def test_infinite_loss_does_not_grow_with_the_slices():
-    """At most (1 + e^eps) delta a call, and 1/P[stop] calls on average; at least delta / 1."""
+    """At most (1 + e^eps) delta per call, and 1/P[stop] calls on average; at least delta."""
     slice_epsilon, compute_epsilon, delta = 0.1, 0.2, 1e-5
     found = run(slice_epsilon, compute_epsilon, delta).delta(60.0)
     stop = min(synchronization.stop_probability(slice_epsilon, bit) for bit in (0, 1))
@@ -351,7 +351,7 @@ def test_smaller_noise_is_larger_noise_on_a_random_size():
 
 
 def test_printed_calls():
-    """Against the negative binomial law of the calls, and not one more than the lemmas give."""
+    """Compared with the negative binomial law of the calls; and not one more than the lemmas give."""
     for slack, count in itertools.product((0.5, 1e-3, 1e-12), (1, 2, 5, 40, 400)):
         calls = slicing.printed_calls(slack, count)
         assert stats.nbinom.sf(calls - count, count, 1 / 6) <= slack
@@ -373,7 +373,7 @@ def test_printed_guarantee():
 
 
 def test_the_printed_analysis_promises_something_as_long_as_its_own_deltas_are_less_than_all():
-    """Of 10 computes they are 2 e^2 d each at e = 1."""
+    """With 10 computes at e = 1 they are 2 e^2 d each."""
     spent = 10 * 2 * math.exp(2.0) * 1e-8
     for total, finite in ((0.999 * spent, False), (1.001 * spent, True)):
         promised = run(0.1, 1.0, 1e-8, slices=10).guarantee(delta=total, accountant="printed")
@@ -475,7 +475,7 @@ def test_little_slice_noise_hides_nothing(slice_epsilon):
 
 @pytest.mark.parametrize("extra", [(), [Guarantee(1e-12, 0.0, ADD)]])
 def test_calls_that_are_not_summed_up_count_as_infinite_loss(extra, monkeypatch):
-    """Of the larger dataset 1 - e^-20 go on after each: at 1.5 s next to all of the mass is beyond, summed up or not."""
+    """On the larger dataset 1 - e^-20 of the mass goes on after each call: nearly all of it is beyond 1.5 s, summed up or not."""
     monkeypatch.setattr(slicing, "_CALLS", 6)
     assert run(20.0, 0.0, extra=extra).delta(30.0) > 0.9998
 

@@ -134,7 +134,7 @@ def test_lemma_2_4_in_rationals(ratio):
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-4, 1e-2, 0.1, 0.4812, 0.5, 1.0, 3.0, 30.0, 600.0])
 def test_lemma_2_4_in_floats(epsilon):
-    """The arrays of the accounting room, up to noise of mass 1e-15 (or its first 10^6 values)."""
+    """The arrays of the accounting package, up to noise of mass 1e-15 (or its first 10^6 values)."""
     size = min(10**6, max(2, math.ceil(36 / epsilon)))
     laws = [synchronization.law(epsilon, size, bit) for bit in (0, 1)]
     assert math.isclose(synchronization.leave_probabilities(epsilon, 1, 0)[0], -math.expm1(-epsilon), rel_tol=1e-14)
@@ -233,7 +233,7 @@ def check_simulation(name, bit, cases):
 @pytest.mark.parametrize("bit", [builders.thorough(0), 1])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_simulation_has_the_law_of_the_algorithm(name, bit):
-    """Every multiset of up to four records of two values, and up to three of three (six where slices have three)."""
+    """Every multiset of up to four records of two values, and up to three of three values (seven and six where slices have three)."""
     larger = 3 if name == "restless below m" else 0
     check_simulation(name, bit, {*pairs(2, 4 + larger), *pairs(3, 3 + larger)})
 
@@ -413,7 +413,7 @@ def test_a_perturbed_mapping_is_refuted(mapping):
 
 
 def worst_calls(epsilon, total, directions, calls):
-    """The largest hockey-stick of so many calls (nothing computed) when each may exchange the roles of D and D + x."""
+    """The largest hockey-stick divergence of `calls` calls (nothing computed) when each may exchange the roles of D and D + x."""
     laws = [synchronization.law(epsilon, 200, bit) for bit in (0, 1)]
     tables = []
     for bit in directions:
@@ -490,7 +490,7 @@ def test_sampled_calls_match_their_law(epsilon, bit):
 
 
 def test_sampled_simulation_matches_the_enumerated_one():
-    """`sample` and `exact_law` throw the same coins."""
+    """`sample` and `exact_law` toss the same coins."""
     small, extra, ratio, trials = (0, 1, 2), 1, Fraction(1, 2), 3000
     program, generator = PROGRAMS["adaptive"], np.random.default_rng(7)
     exact = proof.simulated_law(small, extra, program, bit=1, ratio=ratio)

@@ -112,7 +112,7 @@ def test_the_expected_loss_by_the_law_is_smooth_where_features_change_places(x64
 
 @pytest.mark.parametrize("name", [builders.slow(name) if name == "perturbed" else name for name in CHOOSERS])
 def test_the_law_tends_to_the_exact_one(name):
-    """At t = 0 the exact law (chi-square); above it the distance from the exact draw falls with t, within the stated bound."""
+    """At t = 0 frequencies are those of the exact law; above it the distance from the exact draw falls with t, within the stated bound."""
     exact = EVERY[name](temperature=0.0)
     pmf = np.asarray(exact.mechanism.pmf(SCORES))
     hard = draws(name, 0.0)
@@ -344,7 +344,7 @@ def test_bad_input_is_refused_by_name(call, error, words):
 
 
 def test_what_hardly_ever_ends_in_bottom_keeps_the_digits_of_its_logarithm():
-    """1 - P[released] is 0 there."""
+    """There 1 - P[released] is 0 in floats."""
     keep, scores = stability.mechanism(epsilon=1.0, delta=1e-3), jnp.array([60.0, 0.0])
     bottom = Outcome(hypothesis=jnp.int32(0), status=jnp.int32(Status.BOTTOM), info={})
     with jax.enable_x64(True):
@@ -419,7 +419,7 @@ def test_score_functions_are_unbiased_and_straight_through_is_not():
     }
     for estimates in found.values():
         assert not is_biased(estimates, exact)
-    # The baseline does what it is for.
+    # The baseline does what it is for: it lowers the variance.
     spread = {name: estimates.var(axis=0).sum() for name, estimates in found.items()}
     assert spread["exact"] < spread["none"]
 
@@ -468,7 +468,7 @@ def test_straight_through_is_the_private_draw_and_the_soft_derivative():
 
 
 def test_traced_labels_beyond_0_and_1_make_no_threshold():
-    """An example of label -1 would count by -1 or 2, and epsilon be more than is promised. What does not count is not looked at."""
+    """An example with label -1 would count as -1 or 2, and epsilon would exceed the promise. Rows that do not count are ignored."""
     stump = soft.threshold(epsilon=1.0, temperature=0.0, low=0.0, high=1.0)
     law = jax.jit(lambda y, where: stump.law(jnp.array([0.5, 0.25]), y, where=where)[1])
     both, one = jnp.array([True, True]), jnp.array([True, False])
@@ -500,7 +500,7 @@ def test_no_more_rows_than_floats_count():
     ],
 )
 def test_a_traced_parameter_out_of_range_draws_no_number(drawn):
-    """What nobody could check before shows in what is drawn."""
+    """A parameter that could not be checked beforehand shows in what is drawn."""
     bad = jax.jit(drawn)
     assert np.isnan(bad(-1.0)).all() and np.isnan(bad(np.nan)).all()
     assert np.isfinite(bad(0.5)).all()

@@ -25,7 +25,7 @@ FEW = [0] * 3 + [2]  # of four points
 
 
 def runs(sanitizer: Any, data: Any, count: int) -> Any:
-    """What so many runs release."""
+    """What `count` runs release."""
     keys = jax.random.split(jax.random.key(0), count)
     return jax.jit(jax.vmap(lambda key: sanitizer(key, data).hypothesis))(keys)
 
@@ -46,7 +46,7 @@ def law(counts: list[int], epsilon: float, threshold: int, most: int) -> list[di
 
 
 def test_answers_follow_the_plain_law_and_are_independent() -> None:
-    """Four points, two of them strangers, answers up to 5; another threshold's law is told from it."""
+    """Four points, two of them absent from the data, noisy counts of 4 or more merged; the law at another epsilon is refuted."""
     released = runs(
         points.sparse_histogram(bits=2, n=4, epsilon=1.0, threshold=2, shift=1), builders.points_of(FEW, 2, 7), 60_000
     )
@@ -69,7 +69,7 @@ def test_answers_follow_the_plain_law_and_are_independent() -> None:
 @pytest.mark.parametrize(("threshold", "shift"), [(1, 0), (2, 1), (4, 0), (4, 2), (9, 8)])
 @pytest.mark.parametrize("counts", [[4, 0, 2, 1], [1, 1, 1, 1], [7, 0, 0, 0]])
 def test_success_is_that_of_the_plain_law(threshold: int, shift: int, counts: list[int], x64: None) -> None:
-    """Of some strangers, of none, and of three; every error that there is."""
+    """With some strangers (points that are not in the data), with none, and with three; for every error that there is."""
     n, there = sum(counts), [x for x, count in enumerate(counts) for _ in range(count)]
     sanitizer = points.sparse_histogram(bits=2, n=n, epsilon=0.8, threshold=threshold, shift=shift)
     data = builders.points_of(there, 2, 7)
@@ -179,7 +179,7 @@ def test_soft_thresholding_takes_nearly_half() -> None:
 
 
 def test_a_learner_with_strangers_follows_the_plain_law() -> None:
-    """Two concepts over two points, thresholds low enough for strangers of either point; another epsilon is told from it."""
+    """Two concepts over two points, thresholds low enough for strangers of either point; the law at another epsilon is refuted."""
     pairs = [(0, (0, 1))] * 3 + [(1, (1, 0))] * 2
     sample = builders.multi_sample_of([x for x, _ in pairs], [v for _, v in pairs], 1, 7)
     learner = many_points.sparse_histogram_learner(bits=1, k=2, epsilon=2.0, threshold=2)
@@ -201,7 +201,7 @@ def test_a_learner_with_strangers_follows_the_plain_law() -> None:
 
 @pytest.mark.thorough
 def test_what_a_law_says_of_strangers(x64: None) -> None:
-    """Of few labelled points all; of many, that they are in no event, and nothing where they are frequent."""
+    """All, if labelled points are few; if many, that strangers are in no event, and nothing where strangers are frequent."""
     for threshold in (None, 2):
         learner = many_points.sparse_histogram_learner(bits=1, k=1, epsilon=1.5, threshold=threshold)
         assert dpjax.check(learner, n=3, domain=2, epsilon=1.5).holds
@@ -297,7 +297,7 @@ def test_thresholds_name_as_many_strangers_as_is_said() -> None:
 
 
 def test_usual_numbers() -> None:
-    """Thresholds as they are said to be; the least shift that does; room for the strangers that there is said to be room for."""
+    """The stated thresholds; the least shift that is enough; room for as many strangers as stated."""
     usual = points.sparse_histogram(bits=64, n=9, epsilon=1.0)
     assert (int(usual.threshold), int(usual.shift)) == (bounds.sparse_threshold(64, 1.0), 0) == (88, 0)
     learner = many_points.sparse_histogram_learner(bits=64, k=3, epsilon=1.0)

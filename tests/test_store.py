@@ -25,7 +25,7 @@ IDENTITY = {"experiment": "walk", "preset": "smoke", "parameters": {"epsilon": 0
 
 
 def walk(store, steps=6):
-    """A run in which each result hangs on the one before, as in a search; returns its table as CSV."""
+    """A run in which each result depends on the previous one, as in a search; (its table as CSV, the steps that were computed)."""
     x, rows, computed = 0.1, [], []
     for step in range(steps):
 
@@ -133,7 +133,7 @@ with open_store(sys.argv[2], test_store.IDENTITY, resume=True) as store:
 
 
 def start_child(directory, lines):
-    """A process that has the directory open and has printed so many lines."""
+    """A process that has the directory open and has printed `lines` lines."""
     here = str(pathlib.Path(__file__).parent)
     command = [sys.executable, "-c", CHILD, here, str(directory)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -302,7 +302,7 @@ def test_a_failing_computation_stores_nothing(tmp_path):
 
 
 def test_a_store_that_nobody_holds_is_free(tmp_path):
-    """A cell of a notebook that is run again."""
+    """As in a cell of a notebook that is run again."""
     store = open_store(tmp_path / "s", {})
     with pytest.raises(BlockingIOError, match="not closed"):
         open_store(tmp_path / "s", {}, resume=True)
@@ -313,7 +313,7 @@ def test_a_store_that_nobody_holds_is_free(tmp_path):
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_store_is_not_copied(tmp_path, duplicate):
-    """The copy, thrown away, let go of the lock and closed the file."""
+    """A copy that was thrown away let go of the lock and closed the file."""
     with open_store(tmp_path, IDENTITY) as store:
         with pytest.raises(TypeError, match=r"not copied or pickled: close it, and .* open_store"):
             duplicate(store)

@@ -1,4 +1,4 @@
-"""`dpjax.least_n`: laws and trials agree, strangers' learners work, nothing depends on what else is searched."""
+"""`dpjax.least_n`: laws and trials agree, learners written by others work, nothing depends on what else is searched."""
 
 import builtins
 import collections
@@ -41,7 +41,7 @@ def log_uniform(bits: int) -> Any:
 
 
 class Largest:
-    """Right after the last one: a learner as somebody else would write it, no pytree, without a law."""
+    """The threshold right after the last one: a learner as somebody else would write it, no pytree and without a law."""
 
     def __init__(self, bits: int) -> None:
         self.limbs = wide.limbs_for(bits + 1)
@@ -60,7 +60,7 @@ class Coin(Largest):
         return Outcome.of(super().__call__(key, sample), status, {})
 
 
-largest = functools.cache(Largest)  # one object a width, and so one program
+largest = functools.cache(Largest)  # one object per width, and so one program
 coin = functools.cache(Coin)
 
 
@@ -133,7 +133,7 @@ def test_other_series_and_settings_change_nothing(curve: Any) -> None:
 
 
 def test_a_grid_of_numbers_is_searched_as_each_alone() -> None:
-    """Together they share samples and a program; the numbers are the same to the last digit."""
+    """Together the settings share samples and a program; the numbers are the same to the last digit."""
     given = {**GIVEN, "distribution": log_uniform, "draws": 16}
     made = {"exponential": lambda bits, epsilon: thresholds.exponential(bits=bits, epsilon=epsilon)}
     epsilons = [1.0, 1.1, 2.0]
@@ -160,7 +160,7 @@ def test_there_is_room_for_half_of_what_a_theorem_asks_for() -> None:
 
 
 def test_a_distribution_takes_what_it_names() -> None:
-    """What it is made of decides which data are met."""
+    """The settings that a distribution is made from decide which data are drawn."""
     over = {"bits": [6], "epsilon": [1.0, 2.0]}
     made = {"exponential": lambda bits, epsilon: exponential(bits)}
     given = {**GIVEN, "over": over, "draws": 16}
@@ -230,7 +230,7 @@ def test_runs_that_take_no_data_are_refused_by_name(sweep_of: Any) -> None:
 
 @pytest.mark.parametrize("by", ["law", "trials"])
 def test_a_distribution_that_draws_with_numpy_is_refused(by: str) -> None:
-    """It would be drawn once and for all, as it is compiled."""
+    """NumPy's numbers would be drawn once and for all, when the program is compiled."""
     law = concept.log_uniform(bits=4)
 
     class WithNumPy:
@@ -263,7 +263,7 @@ def test_probabilities_beyond_1_are_refused_whatever_setting_has_them() -> None:
 
 
 def test_probabilities_below_0_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Roundings alone are not; a mean over draws would hide them."""
+    """So are those above 1; rounding errors are let through. A mean over draws would hide them all."""
     effort = cells.Effort(level=0.95, seed=0, by=None, draws=2, trials=1)
     cell = cells.cells({"mine": Largest}, log_uniform, {"bits": [6]}, effort, ())[0]
     for least, words in ((-1e-5, None), (-0.01, "from 0 to 1"), (1.01, "from 0 to 1"), (math.nan, "got NaN")):
@@ -288,7 +288,7 @@ def test_runs_of_one_bad_status_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_runs_that_never_succeed_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only where trials found no n: a law has told of itself."""
+    """Only where trials found no n: a law would have shown it already."""
     asked, known = [], Estimate(1.0, 1.0, 1.0, 0.95, 1)
     monkeypatch.setattr(cells.Cell, "refuse_unheard", lambda self, experiment: asked.append(int(experiment.n)))
     monkeypatch.setattr(cells, "refuse_draws_of_their_own", lambda given: None)
@@ -358,7 +358,7 @@ def test_errors_that_are_no_numbers_are_not_failures() -> None:
 
 def test_a_law_that_is_none_is_refused_by_name() -> None:
     class Lawless(Largest):
-        """As of data outside its domain."""
+        """NaN, as for data outside its domain."""
 
         def probability(self, sample: Any, event: Any) -> Any:
             return jnp.full(2, jnp.nan)
@@ -403,14 +403,14 @@ class Slip(Swapped):
     ],
 )
 def test_laws_of_strangers_are_not_taken_for_granted(make: Any, error: type[Exception], words: str) -> None:
-    """What a law gets wrong is refused, not counted by trials, and no answer."""
+    """A wrong law is refused: trials do not replace it, and it gives no answer."""
     given = {"distribution": log_uniform, "over": {"bits": [6]}, "alpha": 0.2, "trials": 16}
     with pytest.raises(error, match=words):
         dpjax.failures({"mine": make}, **given, n=60)
 
 
 def test_a_law_is_held_against_its_runs_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of 1,024 runs fail: what Hoeffding's bound allows is 0.075 more or less."""
+    """Half of 1,024 runs fail; Hoeffding's bound allows 0.075 more or less."""
     effort = cells.Effort(level=0.95, seed=0, by=None, draws=16, trials=1)
     cell = cells.cells({"mine": Largest}, log_uniform, {"bits": [6]}, effort, ())[0]
     monkeypatch.setattr(cells.engine, "evaluate", lambda *args, draws, **kwargs: np.full((draws, 2), 0.5))
@@ -805,7 +805,7 @@ def test_experiments_refuse_an_n_beyond_the_capacity(n: int) -> None:
 
 @pytest.mark.slow
 def test_k_concepts_are_all_to_be_learned() -> None:
-    """Of k hypotheses the worst counts: with k times the same target n is that of one, and more with targets further out."""
+    """Of k hypotheses the worst counts: two concepts with the same target need fewer examples than two with one target further out."""
 
     class EachLargest(Largest):
         def __call__(self, key: Any, sample: Any) -> Any:
@@ -824,7 +824,7 @@ def test_k_concepts_are_all_to_be_learned() -> None:
 
 
 class Bell:
-    """Points of 40 bits from floats: compiled, their last digits are others."""
+    """Points of 40 bits from floats: their last digits differ when they are compiled."""
 
     def sample(self, key: Any, capacity: int, n: Any) -> Any:
         z = jnp.clip(0.5 + 0.1 * jax.random.normal(key, (capacity,)), 0.0, 0.999)
@@ -844,6 +844,6 @@ def test_a_distribution_whose_digits_depend_on_the_program_is_one() -> None:
 
 
 def test_words_among_many_are_told_apart_by_themselves() -> None:
-    """Their bytes are addresses, others in every process."""
+    """Their bytes are addresses, which differ in every process."""
     one, other = (np.array([f"bin {i}" for i in range(100)], dtype=object) for _ in range(2))
     assert as_json(cells._described(one)) == as_json(cells._described(other))

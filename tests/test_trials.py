@@ -96,7 +96,7 @@ def test_counters_never_overflow():
 
 
 def fickle(key, params):
-    """A trial whose outcome hangs on the last bits of floating-point sums."""
+    """A trial whose outcome depends on the last bits of floating-point sums."""
     x = jax.random.normal(key, (50,)) * params
     return jnp.sum(jnp.exp(x)), (jnp.sum(x) * 1e6).astype(jnp.int32) & 7
 
@@ -131,7 +131,7 @@ def test_same_result_for_any_chunks(cuts, batch):
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (7, 8), (13, 5000), (100_000, 400_001)])
 @pytest.mark.parametrize("lanes", [1, 7, 1024, 2**15])
 def test_every_trial_keeps_its_lane(first, last, lanes):
-    """Pieces begin at blocks, whatever the range; only then do last bits stay put on every machine."""
+    """Pieces begin at blocks, whatever the range; only then are last bits the same on every machine."""
     pieces = [piece for step in engine._steps(first, last, lanes, 1) for piece in step.tolist()]
     assert all(start % lanes == 0 and 0 <= low < high <= 2**15 for start, low, high in pieces)
     trials = [trial for start, low, high in pieces for trial in range(start + low, start + high)]
@@ -228,7 +228,7 @@ def test_default_batch_counts_what_each_trial_owns():
     assert engine.default_batch(owned, None) == 16
 
 
-IN_CACHE = {2**8: 1024, 2**13: 128, 2**16: 16, 2**17: 16, 150_000: 8, 2**18: 8}  # bytes of a trial: trials a block
+IN_CACHE = {2**8: 1024, 2**13: 128, 2**16: 16, 2**17: 16, 150_000: 8, 2**18: 8}  # bytes of a trial: trials per block
 ONE_A_THREAD = {2: {2**21: 2, 2**26: 2, 70_000_000: 1, 2**27: 1}, 6: {900_000: 8, 2**20: 8, 2**24: 8, 17_000_000: 1}}
 
 
@@ -256,7 +256,7 @@ BY_NUMBER = {
 
 
 def bytes_of_operations(program):
-    """Of every innermost operation, whatever it reads and writes; of those that work number by number, what they write."""
+    """For every innermost operation, the bytes that it reads and writes; for elementwise ones, the bytes that they write."""
     sizes = []
     for equation in program.eqns:
         inner = [part for part in jax.tree.leaves(list(equation.params.values())) if hasattr(part, "eqns")]
@@ -269,7 +269,7 @@ def bytes_of_operations(program):
 
 
 def looping(key, table):
-    """A loop that reads what all trials share, and one whose state begins as that."""
+    """A loop that reads what all trials share, and one whose state starts from it."""
     start = jax.random.randint(key, (), 0, 5)
     summed = jax.lax.fori_loop(0, 3, lambda i, total: total + table[start + i], jnp.float32(0))
     steps = start + jnp.arange(4, dtype=jnp.int32)
@@ -319,7 +319,7 @@ def test_a_block_that_does_not_fit_is_halved_beforehand_and_a_trial_that_does_no
 
 @pytest.mark.slow  # halved beforehand: the test after
 def test_a_block_that_runs_out_of_memory_is_halved_and_retried():
-    """Really out of memory: in a process whose address space is limited, told that there is plenty."""
+    """Really out of memory: in a process whose address space is limited, but which is told that there is plenty."""
     program = textwrap.dedent(
         """
         import resource
@@ -609,7 +609,7 @@ def failure_by(method, n):
 
 
 def least_by(method, beta):
-    """The search."""
+    """The n that the search finds."""
     return search.least_n(functools.partial(failure_by, method), beta=beta, start=8, maximum=128, rtol=0.02)
 
 
@@ -669,7 +669,7 @@ def test_stored_chunks_give_the_same_result(tmp_path, chunk):
 
 @pytest.mark.parametrize("name", ["first", "trials", "draws"])
 def test_a_key_leaves_to_records_what_they_say_of_chunks(name):
-    """Two counts told apart by it alone would have been one."""
+    """Two counts that differ in it alone would have been taken for one."""
     given = {"key": {name: 1}, "store": Memory(), "root": ROOT, "cell": 0}
     ask = [lambda: resumable.count(last_bits, 1.0, trials=10, **given)] if name != "draws" else []
     ask += [lambda: resumable.evaluate(fickle, 1.0, draws=2, **given)] if name != "trials" else []

@@ -365,7 +365,7 @@ def test_bounds_on_real_outcomes_are_rarely_above_the_truth() -> None:
 
 
 def test_a_row_of_integers_is_one_outcome() -> None:
-    """Each entry alone is a fair coin on both sides; whether they agree tells everything."""
+    """Each entry alone is a fair coin on both datasets; whether the two entries agree tells everything."""
     coins = np.random.default_rng(2).integers(0, 2, 2000)
     found = audit_samples(np.stack([coins, coins], 1), np.stack([coins, 1 - coins], 1))
     assert found.epsilon > 4 and sorted(map(tuple, found.event.tolist())) in ([(0, 0), (1, 1)], [(0, 1), (1, 0)])
@@ -446,7 +446,7 @@ def test_lists_that_would_fill_the_memory_and_arrays_that_are_none_are_refused()
 
 
 def test_a_pair_refutes_by_more_than_rounding_and_its_event_is_that_of_its_epsilon() -> None:
-    """A leak of 1e-9 is one, of 1e-13 none. The second outcome is likelier on the first dataset, but by less than e."""
+    """A leak of 1e-9 counts, one of 1e-13 does not. The second outcome is likelier on the first dataset, but by a factor below e."""
     for leak, seen in ((1e-9, True), (1e-13, False)):
         p = np.array([[0.5, 0.5], [0.5 + leak, 0.5 - leak]])
         worst = worst_of_table(p, np.arange(2), np.array([[0, 1], [1, 0]]), 0.0)
@@ -462,14 +462,14 @@ def test_of_an_odd_number_of_outcomes_the_larger_half_is_held_out() -> None:
 
 
 def test_cells_of_real_outcomes_are_made_of_the_half_that_is_not_held_out() -> None:
-    """Else the event would be chosen by the outcomes that it is tested on."""
+    """Otherwise the event would be chosen by the outcomes that it is tested on."""
     first, second = np.random.default_rng(0).random((2, 400))
     moved = [np.concatenate([one[:200], one[200:] + 7]) for one in (first, second)]
     np.testing.assert_array_equal(audited_codes(first, second, 200)[0], audited_codes(*moved, 200)[0])
 
 
 def test_a_number_that_repeats_is_a_cell_of_its_own_and_so_is_nan() -> None:
-    """Half-open, from the next smaller float on; the likeliest cell is the event's first."""
+    """The cell is half-open, from the next smaller float on; the likeliest cell comes first in the event."""
     rng = np.random.default_rng(0)
     plain, atoms = rng.normal(size=(2, 20_000))
     atoms[::10] = 0.25
@@ -496,7 +496,7 @@ def test_runs_on_both_datasets_have_keys_of_their_own() -> None:
 
 
 def test_an_audit_takes_off_delta() -> None:
-    """What comes with probability 0.1, and never otherwise, is within delta = 0.2; at 0.05 half of it is left."""
+    """An outcome that has probability 0.1 on one dataset and 0 on the other is within delta = 0.2; at delta = 0.05 half of it is left."""
     rare = (np.arange(20_000) % 10 == 0).astype(int)
     assert audit_samples(rare, np.zeros(20_000, int), delta=0.2).epsilon == 0.0
     some = audit_samples(rare, np.zeros(20_000, int), delta=0.05)
@@ -505,7 +505,7 @@ def test_an_audit_takes_off_delta() -> None:
 
 
 def test_an_event_is_learned_for_the_epsilon_that_is_to_be_refuted() -> None:
-    """2 comes with 0.02 against 0, which proves the largest epsilon; 1 with 0.6 against 0.1 is most of delta(0.5)."""
+    """Outcome 2, with probability 0.02 against 0, proves the largest epsilon; outcome 1, with 0.6 against 0.1, is most of delta(0.5)."""
     coins = np.random.default_rng(0).random((2, 20_000))
     first, second = (
         np.select([coin < 0.02 * (1 - i), coin < 0.62 - 0.52 * i], [2, 1], 0) for i, coin in enumerate(coins)
@@ -516,6 +516,6 @@ def test_an_event_is_learned_for_the_epsilon_that_is_to_be_refuted() -> None:
 
 
 def test_sequences_of_numpys_integers_have_the_neighbours_of_pythons():
-    """8-bit ones wrapped around."""
+    """8-bit integers once wrapped around."""
     for small in (np.uint8, np.int8):
         assert (verify.sequence_neighbours(small(4), small(4)) == verify.sequence_neighbours(4, 4)).all()

@@ -1,5 +1,5 @@
-"""Exact privacy of the interior point solvers: the hockey-stick over all neighbouring multisets of small domains, and over pairs that
-hill-climbing finds in larger ones. All laws are evaluated in float64."""
+"""Exact privacy of the interior point solvers: the hockey-stick divergence over all neighbouring multisets of small domains, and over pairs
+that hill-climbing finds in larger ones. All laws are evaluated in float64."""
 
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ from dpjax.verify import histograms, neighbours, probabilities, records, worst_p
 
 
 def plan(epsilon, delta, *, depth=1, m1=1, slice_epsilon=None, **replaced):
-    """All mechanisms at one budget, the slices as small as privacy allows; what is claimed is basic composition at the largest epsilon."""
+    """All mechanisms have one budget, slices are as small as privacy allows; the claim is basic composition at the largest epsilon."""
     budget = planning.Budget(epsilon, delta, epsilon, delta, epsilon, epsilon, slice_epsilon)
     plain = dataclasses.replace(budget, slice_epsilon=None)
     whole = plain.guarantee("basic", Guarantee(math.inf, 1.0, ADD_OR_REMOVE_ONE), depth)
@@ -53,12 +53,12 @@ def tables_of(solvers, datasets):
 
 
 def worst_row_pair(table, pairs, epsilon):
-    """`worst_pair` of laws that are known."""
+    """`worst_pair` of laws that are already tabulated."""
     return worst_pair(lambda row: row, table, pairs, epsilon, batch_size=len(table))
 
 
 def everything(domain, largest, capacity):
-    """All multisets of at most `largest` points, padded, and which are neighbours."""
+    """All multisets of at most `largest` points, padded, and the pairs of neighbours."""
     counts = histograms(domain, range(largest + 1))
     return records(counts, capacity), neighbours(counts, ADD_OR_REMOVE_ONE)
 
@@ -89,7 +89,7 @@ def test_tree_log_keeps_its_guarantee(bits, largest, epsilon, delta, depth):
 
 @pytest.mark.slow
 def test_the_verifier_sees_a_walk_without_tests():
-    """A walk that never stops and a deep slice too small for its ties hand on anything but adjacent data."""
+    """A walk that never stops, with a deep slice too small for its ties, passes on data that are anything but adjacent."""
     solver = interior_point.tree_log_planned(bits=2, plan=plan(1.0, 0.05))
     guarantee = solver.guarantee()
     broken = dataclasses.replace(solver.parameters, never_below=np.int32(99), deep=np.int32(5))
@@ -101,7 +101,7 @@ def test_the_verifier_sees_a_walk_without_tests():
 
 @pytest.mark.slow
 def test_a_guarantee_follows_from_the_parameters_in_use():
-    """A sweep or an optimiser changes them: the guarantee moves along, and what the verifier finds is within it."""
+    """When a sweep or an optimiser changes the parameters, the guarantee follows, and what the verifier finds is within it."""
     solver = interior_point.tree_log_planned(bits=2, plan=plan(0.3, 0.01))
     parameters = solver.parameters
     large = {name: np.float64(100.0) for name in ("base_epsilon", "select_epsilon", "count_epsilon")}
@@ -141,7 +141,7 @@ def test_depth_solvers_keep_their_guarantees(name):
 
 @pytest.mark.slow
 def test_noisy_slices_keep_the_accountants_promise():
-    """Slicing's own accountant, numerical: the whole of TreeLog with one level against W composed with one walk."""
+    """Slicing's own, numerical accountant: the whole of TreeLog with one level against W composed with one walk."""
     epsilon, delta = 1.5, 0.2
     made = plan(epsilon, delta, slice_epsilon=1.5)
     solver = interior_point.tree_log_planned(bits=1, plan=made)

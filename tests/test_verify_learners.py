@@ -1,5 +1,5 @@
-"""Exact privacy of the threshold learners: the hockey-stick over all neighbouring samples of one, two and three examples, and over
-larger pairs built or climbed to hurt. All laws are evaluated in float64."""
+"""Exact privacy of the threshold learners: the hockey-stick divergence over all neighbouring samples of one, two and three examples, and
+over larger pairs that are built to hurt or found by climbing. All laws are evaluated in float64."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -88,7 +88,7 @@ def given(samples: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Family:
 
 
 def log_law(create: Create) -> Callable[[dict[str, Any]], Any]:
-    """A law as the verifier wants it: of one sample and budget."""
+    """A law in the form that the verifier takes: of one sample and one budget."""
 
     def law(row: dict[str, Any]) -> Any:
         sample = Sample(x=row["x"][:, None], y=row["y"], n_valid=row["n"])
@@ -113,7 +113,7 @@ def worst(table: np.ndarray, pairs: np.ndarray, epsilon: float) -> Any:
 
 
 def check(create: Create, family: Family, budgets: Sequence[tuple[float, float]]) -> list[np.ndarray]:
-    """No pair refutes what the learner guarantees."""
+    """Assert that no pair refutes what the learner guarantees; return the tables."""
     found = tables(create, family, budgets)
     for table, budget in zip(found, budgets, strict=True):
         guarantee = create(*budget).guarantee()
@@ -143,7 +143,7 @@ def test_no_pair_of_small_samples_refutes_a_guarantee(create: Create) -> None:
     family = all_samples({1: EIGHT, 2: EIGHT, 3: EIGHT})
     budgets = ((0.1, 1e-3), (1.0, 0.01), (6.0, 0.3))
     found = check(create, family, budgets)
-    # Not vacuous: at a small part of epsilon every one of them does leak.
+    # Not vacuous: at a small fraction of epsilon every one of them does leak.
     for table, (epsilon, _) in zip(found, budgets, strict=True):
         assert worst(table, family.pairs, epsilon / 8).delta > 0
 
@@ -280,7 +280,7 @@ def test_two_clusters_spend_the_proved_delta_of_a_search_and_refute_the_printed_
 
 @frozen
 class Forgetful(thresholds.PowerSearch):
-    """Each comparison spends what all of them may."""
+    """Each comparison spends what all of them together may."""
 
     def comparison_epsilon(self) -> Any:
         return 3 / 8 * self.epsilon
@@ -289,7 +289,7 @@ class Forgetful(thresholds.PowerSearch):
 @pytest.mark.slow
 @pytest.mark.parametrize("forgets", [False, True])
 def test_a_search_that_forgets_how_often_it_compares_is_refuted(forgets: bool) -> None:
-    """Thirty zeros and ones at one point, or one less: every comparison sees it, just below the bar."""
+    """Thirty zeros and thirty ones at one point, or one example less: every comparison sees it, just below the bar."""
 
     def create(epsilon: Any, delta: Any) -> Any:
         made = thresholds.power_search(bits=8, epsilon=epsilon, delta=delta, alpha=0.4)

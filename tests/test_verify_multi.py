@@ -1,6 +1,6 @@
 """Exact privacy of k concepts at once: direct sums under advanced composition, GenericLearner with thresholds, learners on rows drawn with
-replacement; and of several slices in one pass: two sliced quantiles, rectangles in the plane. The hockey-stick over all neighbouring
-datasets of tiny domains, labels arbitrary, and controls that must be refuted. All laws are evaluated in float64."""
+replacement; and of several slices in one pass: two sliced quantiles, rectangles in the plane. The hockey-stick divergence over all
+neighbouring datasets of tiny domains, labels arbitrary, and controls that must be refuted. All laws are evaluated in float64."""
 
 import dataclasses
 import functools
@@ -32,7 +32,7 @@ FALSE_ALARM = 2e-5
 
 
 def datasets(bits: int, k: int, n: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """All multisets of n records (x, y_1, ..., y_k) over 2^bits points, as rows; and which are neighbours."""
+    """All multisets of n records (x, y_1, ..., y_k) over 2^bits points, as rows; and the pairs of neighbours."""
     records = np.asarray(list(itertools.product(range(2**bits), *[(0, 1)] * k)))
     counts = exact.histograms(len(records), [n])
     rows = records[exact.records(counts)[0]]
@@ -44,7 +44,7 @@ def multi(row: Any) -> MultiSample:
 
 
 def log_law(learner: Any) -> Callable[[Any], Any]:
-    """Of a k-learner with a joint pmf."""
+    """ln P of every outcome of a k-learner with a joint pmf."""
     return lambda row: jnp.log(jnp.maximum(learner.pmf(multi(row)), 0.0))
 
 
@@ -60,7 +60,7 @@ def runs(learner: Any, key: jax.Array, data: Any) -> Any:
 
 
 def fits(seen: np.ndarray, law: np.ndarray) -> bool:
-    """Chi-square at the false-alarm rate; impossible outcomes must not occur, rare ones are put together."""
+    """Chi-square at the false-alarm rate; impossible outcomes must not occur, rare ones are merged."""
     expected = law * (seen.sum() / law.sum())
     rare = expected < 20
     if seen[law == 0].any():
@@ -86,9 +86,9 @@ def point(each: Any) -> Any:
 
 
 def columns(learner: Any, n: int, factor: float) -> tuple[np.ndarray, np.ndarray]:
-    """(P[outcome | sample] for all samples of n examples on two points in their order, the same when epsilon and delta are multiplied).
+    """(P[outcome | sample] for all ordered samples of n examples on two points, the same with epsilon and delta multiplied by `factor`).
 
-    Of delta no more than 1/2 is made, the most that a stability test may spend.
+    The multiplied delta is capped at 1/2, the most that a stability test may spend.
     """
     values = np.tile(exact.sequences(4, n), (2, 1))
     scale = np.repeat([1.0, factor], len(values) // 2)
@@ -133,7 +133,7 @@ def product_delta(table: np.ndarray, k: int, n: int, epsilon: float) -> float:
     [
         builders.slow(threshold, 7, 1, 0.3, 0.6, 0.0),
         (pure_point, 3, 2, 0.2, 0.5, 0.0),
-        (point, 6, 1, 0.3, 0.5, 0.25),  # its own quarter of delta it spends, nearly
+        (point, 6, 1, 0.3, 0.5, 0.25),  # it spends nearly all of its own quarter of delta
         pytest.param(threshold, 10, 1, 0.3, 0.6, 0.0, marks=pytest.mark.slow),
         pytest.param(threshold, 3, 2, 0.2, 0.5, 0.0, marks=pytest.mark.slow),
         pytest.param(threshold, 5, 2, 0.3, 0.5, 0.0, marks=pytest.mark.slow),
@@ -168,7 +168,7 @@ def test_the_columns_are_those_of_the_joint_law() -> None:
 
 
 class Generic:
-    """GenericLearner over thresholds of 2^bits points with all its laws: P[the quantiles told, and the k hypotheses]."""
+    """GenericLearner over thresholds on 2^bits points, with all its laws: P[the quantiles released, and the k hypotheses]."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class Generic:
     ) -> None:
         """Quantiles with 1 (the median) or 2 levels; `spent` epsilon on them, by the exponential mechanism, `left` on the hypotheses."""
         # A replaced example is two steps of add/remove, each of which replaces one point in a window of every level; but in the window of
-        # the whole dataset, whose size is public, it replaces one only.
+        # the whole dataset, whose size is public, the two steps replace only one point.
         self.epsilon = spent / 2 if direct else spent / (4 * levels)
         self.levels, self.extra = levels, extra
         self.solver = solver or interior_point.exponential(bits=bits + extra, epsilon=self.epsilon)
@@ -258,7 +258,7 @@ SLOW_GENERIC: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", [*GENERIC, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW_GENERIC)])
 def test_generic_learner_of_thresholds_keeps_its_promise(case: str) -> None:
-    """The joint law of all quantiles told and all hypotheses, the sanitizer's randomised ties included."""
+    """The joint law of all released quantiles and all hypotheses, including the sanitizer's randomised ties."""
     subject = Generic(**(GENERIC | SLOW_GENERIC)[case])
     promised, told = subject.learner.guarantee(), subject.told_law()
     np.testing.assert_allclose(told.sum(axis=1), 1.0, rtol=1e-12)
@@ -270,7 +270,7 @@ def test_generic_learner_of_thresholds_keeps_its_promise(case: str) -> None:
 
 @pytest.mark.slow
 def test_generic_learner_keeps_its_promise_when_its_median_may_fail() -> None:
-    """RecConcave with two levels for the median of one of 64 points, which spends delta and may give bottom: then nothing is told."""
+    """For the median of one of 64 points, RecConcave with two levels, which spends delta and may give bottom: then nothing is told."""
     solver = interior_point.rec_concave(bits=6, epsilon=0.5, delta=0.05, promise=1.0)
     subject = Generic(bits=6, k=2, n=1, extra=0, solver=solver)
     promised, (given, careless) = subject.learner.guarantee(), subject.given_law(1.0, 40.0)
@@ -380,7 +380,7 @@ def two_quantiles(epsilon: float, rate: float) -> tuple[Any, dict[int, list[int]
 
 
 def law_of_two(points: tuple[int, ...], plans: dict[int, list[int]], mechanism: Any) -> np.ndarray:
-    """The joint law of two sliced quantiles of points of 2 bits, before they are put in order."""
+    """The joint law of two sliced quantiles of points of 2 bits, before they are sorted."""
     numbers = {name: float(getattr(mechanism, name)) for name in ("slice_epsilon", "count_epsilon")}
     return sliced_law(
         points, plans, domain=4, size=int(mechanism.size), epsilon=float(mechanism.solver.epsilon), **numbers
@@ -394,7 +394,7 @@ def gaps_of(sliced: Any, counts: Any) -> Any:
 
 @pytest.mark.parametrize("largest", [4, pytest.param(6, marks=pytest.mark.slow)])
 def test_two_sliced_quantiles_keep_their_guarantee(largest: int) -> None:
-    """All multisets of at most so many points of four; points come and go (ADD_OR_REMOVE_ONE)."""
+    """All multisets of at most `largest` points from a domain of four; one point is added or removed (ADD_OR_REMOVE_ONE)."""
     counts = exact.histograms(4, range(largest + 1))
     pairs = exact.neighbours(counts, ADD_OR_REMOVE_ONE)
     multisets = [tuple(np.repeat(np.arange(4), row).tolist()) for row in counts]
@@ -429,7 +429,7 @@ def test_two_sliced_quantiles_follow_the_law_that_was_verified() -> None:
 
 
 def insertions(bits: int, largest: int, ordered: bool) -> tuple[list[Any], np.ndarray]:
-    """All lists of points of the plane, or all increasing ones, and which differ by an inserted point."""
+    """All lists of points of the plane, or all increasing ones, and the pairs that differ by an inserted point."""
     plane = list(itertools.product(range(2**bits), repeat=2))
     several = itertools.combinations_with_replacement if ordered else lambda one, n: itertools.product(one, repeat=n)
     lists = [xs for n in range(largest + 1) for xs in several(plane, n)]
@@ -454,7 +454,7 @@ def insertions(bits: int, largest: int, ordered: bool) -> tuple[list[Any], np.nd
     ],
 )
 def test_rectangles_in_the_plane_are_private_exactly(bits: int, largest: int, ordered: bool) -> None:
-    """Noisy sizes by the slicing accountant, public ones by composition; the rows' order breaks ties, so lists count, not multisets."""
+    """Noisy sizes by the slicing accountant, public ones by composition; the order of rows breaks ties, so lists matter, not multisets."""
     lists, pairs = insertions(bits, largest, ordered)
 
     def table(rate: float, spent: float, epsilon: float) -> np.ndarray:

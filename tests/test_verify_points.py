@@ -1,5 +1,5 @@
-"""Exact privacy of the point learners and sanitizers: the hockey-stick over all neighbouring datasets, labels arbitrary, and controls
-that must be refuted. All laws are evaluated in float64."""
+"""Exact privacy of the point learners and sanitizers: the hockey-stick divergence over all neighbouring datasets, labels arbitrary, and
+controls that must be refuted. All laws are evaluated in float64."""
 
 import dataclasses
 import functools
@@ -30,7 +30,7 @@ from dpjax.verify.exact import sticks
 
 
 def family(points_count: int, size: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """All samples (as multisets) over so many points with arbitrary labels, and which are neighbours."""
+    """All samples (as multisets) of `size` examples over `points_count` points with arbitrary labels, and the pairs of neighbours."""
     counts = histograms(2 * points_count, [size])
     values, _ = records(counts, size)
     return {"x": (values // 2).astype(np.uint32), "y": values % 2}, neighbours(counts, REPLACE_ONE)
@@ -62,7 +62,7 @@ LEARNERS: dict[str, Callable[[float, float], Any]] = {
 
 
 def tables(law: Callable[[Any], Any], mechanisms: list[Any], data: Any) -> list[np.ndarray]:
-    """P of every dataset under each of the mechanisms: one program for all of them, in which the numbers that differ are data."""
+    """P[outcome | dataset] under each of the mechanisms: one program for all of them, in which the numbers that differ are data."""
     size = len(jax.tree.leaves(data)[0])
     numbers = list(zip(*map(jax.tree.leaves, mechanisms), strict=True))
     swept = {i: np.repeat(several, size, axis=0) for i, several in enumerate(numbers) if len(np.unique(several)) > 1}
@@ -87,7 +87,7 @@ def deltas(table: np.ndarray, pairs: np.ndarray, epsilons: list[float]) -> np.nd
     "name", [thorough("random"), "exponential", thorough("hashed"), *map(slow, ("zero", "printed"))]
 )
 def test_no_pair_of_samples_refutes_a_learner(name: str) -> None:
-    """Three points of four, six examples each: 462 samples."""
+    """All 462 samples of six examples on three of the four points."""
     data, pairs = family(3, 6)
     learners = [LEARNERS[name](epsilon, delta) for epsilon, delta in ((0.5, 0.2), (2.0, 0.3))]
     for learner, table in zip(learners, tables(sample_law, learners, data), strict=True):
@@ -111,7 +111,7 @@ def test_the_gap_of_learn_points_has_sensitivity_two() -> None:
 
 
 def binned(mechanism: Any, count: int) -> np.ndarray:
-    """The law of one point's answer: 0, then bins of the noisy count above `high`, fine where two densities can cross."""
+    """The law of one point's answer: 0, then bins of the noisy count above `high`, narrow ones where two densities can cross."""
     atom, edges = float(mechanism.high), np.arange(0, 30, 0.125)
     if count <= mechanism.low:
         return np.r_[1.0, np.zeros(len(edges))]
@@ -167,7 +167,7 @@ def test_the_histogram_is_private_and_tight_whatever_n(epsilon: float, delta: fl
 
 
 def san_points_law(mechanism: Any) -> Callable[[Any], Any]:
-    """ln P of every sequence of choices (points, then ⊥), each count noisy afterwards: what the Choosing Mechanisms tell."""
+    """ln P of every sequence of choices (points, then ⊥): what the Choosing Mechanisms tell, without the noisy counts that follow."""
 
     def law(counts: Any) -> Any:
         m = counts.shape[0]
@@ -211,11 +211,11 @@ def test_san_points_is_private_from_its_n_on_and_not_below() -> None:
 
 
 def joint_delta(p: np.ndarray, counts: np.ndarray, pairs: np.ndarray, epsilon: float, loss: float) -> float:
-    """delta(epsilon) of all that is told, points and noisy counts: a sum over sets of points, the integral over the counts in closed form.
+    """delta(epsilon) of all that is released, points and noisy counts: a sum over sets of points, the integral over counts in closed form.
 
     Args:
       p: P[set of points | counts].
-      loss: what the noise of one count costs, an inverse scale. Counts in which neighbours agree have one law in both.
+      loss: the privacy loss of one noisy count, its inverse scale. Counts on which neighbours agree have the same law in both.
     """
     inside, worst = (np.arange(p.shape[1])[:, None] >> np.arange(counts.shape[1])) % 2, 0.0
     for part in np.array_split(pairs, len(pairs) // 2**17 + 1):
@@ -228,7 +228,7 @@ def joint_delta(p: np.ndarray, counts: np.ndarray, pairs: np.ndarray, epsilon: f
 
 
 def near_the_test(n: int, alpha: float) -> np.ndarray:
-    """Three counts near the test's threshold alpha n / 4, near each other, and near 0; the third takes the rest."""
+    """Triples of counts: two near the test's threshold alpha n / 4, near each other or near 0; the third takes the rest."""
     base = round(alpha * n / 4)
     centres = {(0, 0), (base, 0), (base, base), (n // 2, 0), (n // 2, n // 2 - 1)}
     steps = list(itertools.product(range(4), repeat=2))
@@ -243,7 +243,7 @@ def in_pairs(n: int, alpha: float) -> np.ndarray:
 
 
 def in_triples(n: int, alpha: float) -> np.ndarray:
-    """All datasets of n records over three points, up to their names."""
+    """All datasets of n records over three points, up to renaming the points."""
     counts = np.array(
         [(a, b, n - a - b) for a in range(n // 3 + 2) for b in range(a - 2, n - a + 1) if b >= 0], np.int32
     )
@@ -252,7 +252,7 @@ def in_triples(n: int, alpha: float) -> np.ndarray:
 
 @pytest.mark.parametrize("family", [in_pairs, near_the_test, pytest.param(in_triples, marks=pytest.mark.slow)])
 def test_san_points_with_its_noisy_counts_is_private(family: Any) -> None:
-    """Of all that is released. Only two counts differ, so that R choices and TWO counts bound it: R + 2 mechanisms are paid for."""
+    """Of all that is released. Only two counts differ between neighbours, so R choices and TWO counts are paid for: R + 2 mechanisms."""
     epsilon, delta, alpha = 2.0, 0.1, 0.99
     n = bounds.san_points_private(epsilon, delta, alpha)
     mechanism = sanitizer.san_points(bits=8, n=n, epsilon=epsilon, delta=delta, alpha=alpha)
@@ -261,7 +261,7 @@ def test_san_points_with_its_noisy_counts_is_private(family: Any) -> None:
     p, each, rounds = probabilities(mechanism.log_released, counts), float(mechanism.round_epsilon()), mechanism.rounds
     found = {e: joint_delta(p, counts, pairs, e * each, each) for e in (0.5, 2.0, rounds + 2.0)}
     assert joint_delta(p, counts, pairs, epsilon, each) <= found[rounds + 2.0] <= rounds * (2 * delta / (5 * rounds))
-    # The counts do tell, more than the choices: without noise, with a twentieth, and none told at all.
+    # The counts do tell, and more than the choices alone (loss 0); with a twentieth of the noise, or none, they tell too much.
     silent = joint_delta(p, counts, pairs, 2 * each, 0.0)
     assert found[2.0] > 10 * silent and found[0.5] > 0.05
     for cheap in (20 * each, 1e9):
@@ -300,7 +300,7 @@ def test_closed_form_of_noisy_counts_against_quadrature(loss: float) -> None:
 
 @pytest.mark.slow
 def test_san_points_runs_follow_the_law_that_was_verified() -> None:
-    """Which points 6000 runs release, and the noise of one count: chi-square and Kolmogorov-Smirnov at 2e-5, and controls."""
+    """Which points 6000 runs release, and the noise of two counts: chi-square and Kolmogorov-Smirnov at 2e-5, and controls."""
     counts, n = [60, 50, 40], 150
     mechanism = sanitizer.san_points(bits=8, n=n, epsilon=1.5, delta=0.1, alpha=0.99, allow_unproved=True)
     data = Points.create(np.repeat(np.arange(3, dtype=np.uint32), counts)[:, None])
@@ -329,7 +329,7 @@ def test_san_points_runs_follow_the_law_that_was_verified() -> None:
 
 
 def point_learner_law(learner: Any, points_count: int, broken: bool = False) -> Callable[[Any], Any]:
-    """ln P of every (heavy set, vectors or ⊥), finer than the hypothesis: from counts of (point, vector)."""
+    """ln P of every (heavy set, vectors or ⊥), which is finer than the hypothesis, from counts of (point, vector)."""
     vectors = 2**learner.k
     codes = np.array(list(itertools.product((0, 1), repeat=points_count)), bool)
 
@@ -360,7 +360,7 @@ def point_learner_law(learner: Any, points_count: int, broken: bool = False) -> 
 
 @pytest.mark.parametrize(("points_count", "k", "n"), [thorough(2, 1, 9), thorough(3, 1, 7), (2, 2, 6)])
 def test_no_pair_refutes_the_point_learner(points_count: int, k: int, n: int) -> None:
-    """All neighbouring k-labelled datasets: 220, 792 and 1716 of them; without the runner-up in the gap a pair refutes."""
+    """All neighbours among the 220, 792 or 1716 datasets with k labels; without the runner-up in the gap, a pair refutes the guarantee."""
     counts = histograms(points_count * 2**k, [n])
     pairs = neighbours(counts, REPLACE_ONE)
     budgets = ((4.0, 0.3), (12.0, 0.5))
@@ -392,7 +392,7 @@ def test_printed_point_learner_breaks_its_claim_and_keeps_what_is_proved() -> No
 
 
 def test_the_law_from_counts_is_that_of_the_items_of_a_sample() -> None:
-    """What the verifier builds from counts, the learner finds in the rows: so the two tests above speak of the learner."""
+    """The learner finds in the rows what the verifier builds from counts, so the two tests above are about the learner."""
     counts = histograms(8, [6])[::97]
     values, _ = records(counts, 6)
     from dpjax import MultiSample

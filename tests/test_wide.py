@@ -52,7 +52,7 @@ amounts = [AMOUNTS[i % len(AMOUNTS)] for i in range(PAIRS)]
 
 
 def operations(a, b, amount):
-    """Every operation at once: one compilation a width."""
+    """Every operation at once: one compilation per width."""
     low, high = wide.minimum(a, b), wide.maximum(a, b)
     return {
         "less": wide.less(a, b),

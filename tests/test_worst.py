@@ -166,7 +166,7 @@ def two_neighbours(bits: int, n: int, epsilon: float) -> float:
 
 @pytest.mark.slow
 def test_the_worst_data_of_the_exponential_mechanism_are_two_neighbours() -> None:
-    """And not such data as are easily written down: negative control."""
+    """Data that are easily written down are not the worst: negative control."""
     bits, n, points = 24, 6, [0, 1, 7, 2**10, 2**20, 2**23, 2**23 + 5, 2**24 - 1]
     algorithm = interior_point.exponential(bits=bits, epsilon=4.0)
     found = worst.worst_data(algorithm, n=n, key=KEY(), points=points, **SMALL)
@@ -192,7 +192,7 @@ def test_so_many_random_datasets_hold_nothing_as_bad() -> None:
 
 @pytest.mark.thorough
 def test_where_counts_are_whole_the_relaxed_failure_is_the_exact_one() -> None:
-    """One record, of which a tenth may be wrong: none."""
+    """With one record, of which a tenth may be wrong, none may."""
     found = worst.worst_data(
         thresholds.exponential(bits=3, epsilon=1.0),
         **{"n": 1, "points": [3], "error": 0.1, "key": jax.random.key(0), "starts": 1, "steps": 1, "rounds": 0},

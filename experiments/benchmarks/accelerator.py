@@ -1,7 +1,8 @@
 """An accelerator beside two cores: `python -m experiments run experiments.benchmarks.accelerator:EXPERIMENT --out DIR`.
 
-Trials per second of every contest, and of some by the size of a block; what share of the device's measured ceilings they reach; whether the
-same trials succeed as on the host's CPU; and how far laws of the same data differ. Rates of two cores are those of the benchmark's table.
+Trials per second of every contest, and of some by the size of a block; what share of the device's measured ceilings they reach; whether as
+many of the same trials succeed as on the host's CPU; and how far laws of the same data differ. Rates of two cores are those of the
+benchmark's table.
 """
 
 import concurrent.futures

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 @functools.lru_cache(maxsize=4)
 def _functions(d: int, size: int, n: int) -> Array:
-    """n times the distribution function of every database of that size, with a row for each value but the last."""
+    """n times the cumulative counts of every database of that size, with a row for each value but the last."""
     return np.ascontiguousarray((np.cumsum(databases(d, size), axis=1).T[:-1] * n).astype(np.int16))
 
 

@@ -3,8 +3,8 @@
 A trial draws n uniform points of the grid, counts them, and goes through the rounds of `dpjax.learners.set_cover`; a round draws one
 halfplane as `dpjax.learners.halfplanes.refinement` does, by splitting the cell of lines whose greatest Gumbel variable promises most. What
 makes it fast: a heap for the cells, Python's own random numbers for single coins, and a table of how many examples lie below each point of
-a column, so that a line takes 2^d columns instead of n examples. The numbers of negative and of positive examples share one 64-bit word.
-What privacy dictates (rounds, rate, noise, shift) is taken from the learner.
+a column, so that a line is judged by 2^d columns instead of n examples. The numbers of negative and of positive examples share one
+64-bit word. What privacy dictates (rounds, rate, noise, shift) is taken from the learner.
 """
 
 import functools

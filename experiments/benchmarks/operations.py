@@ -3,7 +3,7 @@
 *Operations* are counted in the program of a batch of trials as it is lowered for a GPU (StableHLO, before the compiler's own passes), which
 needs no GPU: sorts by kind, gathers, scatters, loops, and conditionals, for each of which the host would wait. A vendor's radix sort takes
 one key by a simple comparison; a sort of several keys, or by a comparison of floats, takes a slower way. An operation in the body of a loop
-is counted once, in a column of its own.
+is counted once; those of gathers and scatters are shown behind a plus sign.
 
 *Seconds* are those of this machine, without any cache: tracing and lowering, and XLA, for the host.
 """
@@ -27,7 +27,7 @@ COUNTED = ("sort", "gather", "scatter", "while", "case", "dot_general")
 
 def sites(contest: Trial, platform: str = "cuda") -> tuple[collections.Counter[str], collections.Counter[str]]:
     """How often each operation of `COUNTED` occurs outside loops, and in loops; a sort counts as "sort" with its keys and its length."""
-    # dpjax asks JAX for the device to know what to store and what to run one by one; traces for the one are wrong for the other.
+    # dpjax asks JAX for the device to know what to store and what to run one by one; a trace for one device is wrong for another.
     jax.clear_caches()
     try:
         with mock.patch.object(jax, "default_backend", return_value=platform):

@@ -35,7 +35,7 @@ Array = NDArray[Any]
 
 
 class Peer(NamedTuple):
-    """`call()` computes one private answer; it is None if there is none, and `note` says why."""
+    """`call()` computes one private answer; `call` is None if the package cannot be used, and `note` says why."""
 
     call: Callable[[], Any] | None
     note: str

@@ -19,7 +19,7 @@ FIXED, PRIVATE = "fixed norm", "private quantile"
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Panels "stump" (error against epsilon), "clipping, NAME" (error against the norm, or the fraction), "norms" and "tuned"."""
+    """All rows: panels "stump", "gain" (by epsilon), "clipping, NAME", "tuned", "rates" (by the norm or fraction), "norms" (by step)."""
     held = data.splits(settings["splits"], context.seed)
     keys = jax.random.split(jax.random.key(context.seed), settings["splits"])
     cells = (
@@ -42,7 +42,7 @@ def _row(panel: str, series: str, x: float, values: Any, settings: Settings) -> 
 
 
 def _ways(chosen: Settings) -> list[str]:
-    """All ways, or those whose numbers in `stump.WAYS` are given; the others are compared with the first."""
+    """All ways, or those whose numbers in `stump.WAYS` are given; regression, with which the others are compared, must be the first."""
     return [stump.WAYS[number] for number in chosen.get("ways", range(len(stump.WAYS)))]
 
 

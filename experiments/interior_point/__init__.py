@@ -1,7 +1,8 @@
 """How many points does a private interior point take, on domains from 2^8 to 2^(2^20) points?
 
 Two pictures: (a) the least n with failure <= beta on the worst of several kinds of hard data, against d, for the exponential mechanism, the
-tree score, RecConcave and TreeLog under each accountant, beside what is proved; (b) failure against n at one d, by kind of data.
+tree score, RecConcave, the 2^(log* d) optimiser, and TreeLog under each accountant, beside what is proved; (b) failure against n at one d,
+by kind of data.
 """
 
 from experiments.interior_point.draw import draw

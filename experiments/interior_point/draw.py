@@ -72,7 +72,7 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
 
 
 def _mark_crossings(axes: Any, measured: dict[str, list[Row]]) -> None:
-    """Marks and lists the d from which each other solver beats the exponential mechanism."""
+    """Marks and lists the d from which each solver that needs a delta beats the exponential mechanism."""
     found = {}
     for name in (COMPOSITION, REC_CONCAVE, SLICING, AMPLIFIED):
         point = crossing(measured.get(EXPONENTIAL, []), measured.get(name, []))

@@ -1,4 +1,4 @@
-"""Least n for an interior point with probability 1 - beta, on the worst of several kinds of combs, by exact laws."""
+"""Least n for an interior point with probability 1 - beta, on the worst of several kinds of combs, by exact laws or by trials."""
 
 import functools
 import math
@@ -26,7 +26,7 @@ from experiments.runner import Context
 from experiments.settings import Settings
 
 MAXIMUM = 30_000  # points; a cell that needs more is left out
-ALPHA = 0.9  # RecConcave and the quasi-concave optimiser search for depth >= (1 - alpha) n/2; any depth >= 1 would do
+ALPHA = 0.9  # RecConcave searches for depth >= (1 - alpha) n/2; any depth >= 1 would do
 
 EXPONENTIAL = "exponential mechanism"
 TREE = "tree score"

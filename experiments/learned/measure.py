@@ -97,7 +97,7 @@ def _laplace(epsilon: float, delta: float, sensitivity: int, reach: int) -> lear
 
 
 def _audits(settings: Settings, context: Context) -> Iterator[Row]:
-    """Lower bounds on epsilon; there is one panel for each kind of audit, broken or sound."""
+    """Lower bounds on epsilon; one panel for each kind of audit and of mechanism (broken or sound)."""
     given, key = settings["audit"], jax.random.fold_in(context.root, 0)
     kinds = {"broken": broken_vectors(given["dimension"]), "sound": sound_vectors(given["dimension"])}
     cells = [(kind, specimen) for kind, specimens in kinds.items() for specimen in specimens]
@@ -114,7 +114,7 @@ def _audits(settings: Settings, context: Context) -> Iterator[Row]:
 
 
 def _bounds(key: jax.Array, specimen: VectorSpecimen, settings: Settings) -> list[list[float]]:
-    """[bounds by a learned event, bounds by events of single coordinates, which share the level], one for each number of first runs."""
+    """[bounds by a learned event, bounds by events of single coordinates, which share the level], for each number of (first) runs."""
     given, level, delta = settings["audit"], settings["level"], specimen.claimed.delta
     key_runs, key_training = jax.random.split(key)
     sides = runs(key_runs, specimen.sample, specimen.pair, trials=max(given["runs"]))

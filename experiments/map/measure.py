@@ -82,7 +82,7 @@ def _budget(settings: Settings) -> dict[str, float]:
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
-    """Panels of `PLANES` (the series is the winner, x and value its place), these with ", crossing" (series "left | right"), and checks."""
+    """Panels of `PLANES` (series: the winner; x, value: its place), these with ", crossing" (series "left | right"), "stated", "worst"."""
     rows: list[Row] = []
     for panel in PLANES:
         found = context.store.get_or_compute({"plane": panel}, functools.partial(_plane, panel, settings))

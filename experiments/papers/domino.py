@@ -93,7 +93,7 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def shown_noise(key: Array, example: Dominoes) -> Int[Array, "slices"]:
-    """The first of a hundred runs that shows the effect: no noise in the first round, some in the second."""
+    """The first of a hundred runs that shows the effect: no noise in the first round, some in the second, at most 5 in all."""
     runs = slicing.noise(key, example.epsilon, most=example.n, shape=(100, example.slices))
     good = (runs[:, 0] == 0) & (runs[:, 1] > 0) & (jnp.sum(runs, axis=1) <= 5)
     return runs[jnp.argmax(good)]

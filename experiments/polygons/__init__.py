@@ -1,8 +1,9 @@
 """How many examples does it take to learn a convex polygon privately (GEO §4), and what does a learned one look like?
 
 Shows n* against the number of sides and against d, for rounds that share one failing test, with this package's measure on halfplanes and
-with GEO's, and for the same rounds under composition; beside them the convex hull without privacy, what the proofs here require, and what
-GEO's constants require. Single runs follow: a hexagon round by round, a hexagon on a fine grid ten times, and the outline of a country.
+with GEO's, and, against the sides alone, for the same rounds under composition; beside them the convex hull without privacy, what the
+proofs here require, and what GEO's constants require. Single runs follow: a hexagon round by round, a hexagon on a fine grid ten times, and
+the outline of a country.
 """
 
 from typing import Any

@@ -20,7 +20,7 @@ Points = list[tuple[float, float]]
 
 
 def measure(runs: Settings, settings: Settings, context: Context) -> list[Row]:
-    """Panels "round j", "many" and "outline n"; coordinates of corners and examples are divided by the side of the grid."""
+    """Panels "round j", "many", "outline n" and their errors; coordinates of corners and examples are divided by the side of the grid."""
     return [
         *_rounds(runs["rounds"], settings, context),
         *_many(runs["many"], settings, context),

@@ -61,7 +61,7 @@ def _least_n(settings: Settings, context: Context) -> list[Row]:
 
 
 def _search(name: str, axes: int, cell: int, settings: Settings, context: Context) -> search.LeastN:
-    """`search.least_n` for one accountant and one D; it starts at half of the proved n, where half of each slice is lost."""
+    """`search.least_n` for one accountant and one D; it starts at half of the proved n, which suffices if half of each slice is lost."""
     chosen, law, trials = learner(name, axes, settings), distribution(axes, settings), settings["trials"]
 
     def failure(n: int) -> estimates.Estimate:

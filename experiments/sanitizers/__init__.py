@@ -1,4 +1,4 @@
-"""Databases that answer all thresholds: the sanitizers of BNS, CLNSS and MULTI, those that everybody uses, and none, in one picture.
+"""Databases that answer all thresholds: the sanitizers of BNS, CLNSS and MULTI beside those that everybody uses, and beside none.
 
 Two pictures: (a) the largest error that nine runs in ten stay within, against n and against d; (b) the least n for a given error, against
 d, as measured and by the theorems. All run at one budget under REPLACE_ONE.

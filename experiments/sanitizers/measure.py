@@ -207,7 +207,7 @@ def _by_n(measured: Measured) -> list[Row]:
 
 
 def _by_d(measured: Measured) -> list[Row]:
-    """The error against d, for each sanitizer at its largest n that is exact in float32."""
+    """The error against d: SanThresholds at its largest n that is exact in float32, the others at the largest n of interior points."""
     settings, rows = measured.settings, []
     exponents = settings["exponents"]
     sizes = {
@@ -230,7 +230,10 @@ def _by_d(measured: Measured) -> list[Row]:
 
 
 def _least_n(measured: Measured) -> list[Row]:
-    """The least n, up to a factor of 2^(1/4), at which 1 - beta of the runs have an error of at most alpha."""
+    """The least n, up to a factor of 2^(1/4), at which 1 - beta of the runs have an error of at most alpha.
+
+    For SanThresholds, it is the least n for which the largest design whose error is at most alpha is proved to be private.
+    """
     settings, rows = measured.settings, []
     for name in DENSE:
         for bits in settings["dense"]:

@@ -154,7 +154,7 @@ def _sizes(axes: int) -> Callable[[Settings], list[Any]]:
 
 
 def _rectangle_wrong(learner: Any, n: Any, alpha: Any, data: Any, key: Any) -> Any:
-    """Whether a run fails on uniform examples of a target whose sides are a random share of the domain, from a half to nine tenths."""
+    """Whether a run fails on uniform examples of a target whose sides are a random share of the domain, from 1/2 to 15/16."""
     low, side = jax.random.split(data)
     starts = jax.random.randint(low, (learner.axes,), 0, 2**12).astype(jnp.uint32)
     sides = jax.random.randint(side, (learner.axes,), 2**15, 15 * 2**12).astype(jnp.uint32)
