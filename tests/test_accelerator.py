@@ -1,4 +1,4 @@
-"""What is said of accelerators: ways that only they take give the same, and their table is that of the committed run."""
+"""Accelerators: code that runs only there gives the same results, and the published table is that of the committed run."""
 
 import json
 import pathlib
@@ -24,7 +24,7 @@ NAME = "experiments.benchmarks.accelerator:EXPERIMENT"
 
 @pytest.fixture
 def elsewhere(monkeypatch):
-    """dpjax believes that it runs on a GPU; what was traced for a CPU is forgotten, and what is traced here, too."""
+    """Makes dpjax believe that it runs on a GPU; programs traced for a CPU are dropped before, and those traced here afterwards."""
     jax.clear_caches()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     yield
@@ -74,7 +74,7 @@ def test_answers_are_the_same_elsewhere(shape, elsewhere):
 
 
 def drawing(key, n):
-    """Words, a loop of three draws, and one of two draws of which the second is the larger."""
+    """A draw of 100 words, a loop of three draws, and a conditional between a draw of 5 words and one of 7."""
     first, second, third = jax.random.split(key, 3)
     words = random.bits(first, 100)
     total = lax.scan(lambda total, key: (total + jax.random.uniform(key), None), 0.0, jax.random.split(second, 3))[0]
@@ -96,7 +96,7 @@ def test_conditionals_on_data_are_counted_and_those_on_the_platform_are_not():
 
     n = jnp.arange(4, dtype=jnp.uint32)
     outside, _ = operations.sites((chosen, n))
-    assert outside["case"] == 0 and outside["sort ui32, 4"] == 1  # that of a GPU alone is walked through
+    assert outside["case"] == 0 and outside["sort ui32, 4"] == 1  # only the GPU's branch is counted
     outside, _ = operations.sites((lambda key, n: asked(key, n) + jax.random.bits(key, ()), n))
     assert outside["case"] == 1 and outside["sort ui32, 4"] == 1
 
@@ -120,7 +120,7 @@ def test_the_page_says_what_was_measured():
     page = (ROOT / "experiments/benchmarks/README.md").read_text()
     contests, _, batches, _ = (COMMITTED / "accelerator.md").read_text().split("\n\n")
     lines = [line.strip("| ").split(" | ") for line in contests.splitlines()[2:]]
-    later = [name for name, _ in CONTESTS if name not in {line[0] for line in lines}]  # no GPU since they are there
+    later = [name for name, _ in CONTESTS if name not in {line[0] for line in lines}]  # not yet run on a GPU
     words = " ".join(page.split())  # a name may be broken over two lines
     assert len(lines) + len(later) == len(CONTESTS) and all(f"`{name}`" in words for name in later)
     for *first, ours, theirs in lines:

@@ -1,4 +1,4 @@
-"""ApproximateQuantiles: private for all neighbours, whatever the ties; every level is paid; the error that is stated."""
+"""ApproximateQuantiles: privacy on all neighbours, whatever the ties; every level is paid for; the stated error."""
 
 import functools
 import itertools
@@ -20,7 +20,7 @@ from dpjax.verify.plain.quantiles import approximate_law
 
 @functools.cache
 def worst_loss(fractions, extra):
-    """The largest privacy loss of the plain law over all neighbouring multisets of few points of 4, and clusters of up to 20."""
+    """The largest privacy loss of the plain law when a point joins any multiset of up to 3 points of 4, or two clusters of up to 20."""
     small = [list(values) for n in range(4) for values in itertools.combinations_with_replacement(range(4), n)]
     clusters = [[a] * i + [b] * j for a, b in ((0, 3), (0, 1), (1, 2)) for i in (0, 7, 20) for j in (0, 7, 20)]
     worst = 0.0
@@ -35,7 +35,7 @@ def worst_loss(fractions, extra):
 @pytest.mark.parametrize(("fractions", "extra"), [((0.5,), 0), ((0.5,), 2), ((0.1, 0.3), 1), ((0.25, 0.5, 0.75), 0)])
 def test_no_neighbouring_points_refute_the_guarantee(fractions, extra):
     worst = worst_loss(fractions, extra)
-    assert 0.4 < worst <= 1 + 1e-9, worst  # so two fifths of it are refuted
+    assert 0.4 < worst <= 1 + 1e-9, worst  # so two fifths of epsilon are refuted
 
 
 def test_all_quantiles_are_private_together_by_the_verifier(x64):
@@ -48,7 +48,7 @@ def test_all_quantiles_are_private_together_by_the_verifier(x64):
 
 @pytest.mark.slow
 def test_ranks_are_met_on_a_wide_domain_with_ties():
-    """At a high epsilon every rank is met, also where many points are equal; 20 runs."""
+    """At a high epsilon no rank error exceeds the stated error (below 6) by more than a half, even where many points are equal; 20 runs."""
     made = quantiles.approximate(bits=48, fractions=[i / 8 for i in range(1, 8)], epsilon=300.0)
     values = sorted([7] * 200 + [1 << 40] * 100 + [(1 << 47) + 3 * i for i in range(210)])
     points = Points.create(wide.from_ints(values, 48), ordered=True).padded(511)
@@ -59,7 +59,7 @@ def test_ranks_are_met_on_a_wide_domain_with_ties():
 
 
 def test_the_error_is_that_of_the_proof():
-    """One median: 1 + (ln 2^(d + 1) n + ln 1/beta) / epsilon, and the rounding of g; more pay ln(m / beta) less than once a level."""
+    """One median: 1 + (ln 2^(d + 1) n + ln 1/beta) / epsilon, and the rounding of g; several pay less than ln(m / beta) once a level."""
     made = quantiles.approximate(bits=20, fractions=[0.5], epsilon=0.5)
     for n in (1, 1000):
         expected = 1 + n * 2.0**-33 + (21 * math.log(2.0) + math.log(n) + math.log(20.0)) / 0.5
@@ -67,7 +67,7 @@ def test_the_error_is_that_of_the_proof():
     assert made.error(beta=0.05) == made.error(beta=0.05, n=2**31 - 1) > made.error(beta=0.05, n=1000)
     made = quantiles.approximate(bits=20, fractions=[i / 16 for i in range(1, 16)], epsilon=0.5)
     rate = 0.5 / 4
-    # g = 1/2 everywhere: weights 1, 1/2, 1/4 + 1/2, ... of the nodes above, for the answer that has the most.
+    # g = 1/2 everywhere: weights 1, 1/2, 1/4 + 1/2, ... of the answer's node and those above it, for the answer with the largest sum.
     weights = np.array([1, 1 / 2, 3 / 4, 5 / 8])
     each = 1 + 1000 * 2.0**-33 + (21 * math.log(2.0) + math.log(1000)) / rate
     union = weights.sum() * (each + math.log(15 / 1e-9) / rate)
@@ -78,7 +78,7 @@ def test_the_error_is_that_of_the_proof():
 
 @pytest.mark.parametrize("m", [2, 5, 9, 22])
 def test_what_an_answer_depends_on_is_one_node_a_level(m):
-    """Answer by answer, by the recursion of the proof."""
+    """The weights and means of each answer are those of the recursion in the proof."""
     made = quantiles.approximate(bits=20, fractions=np.sort(np.random.default_rng(m).random(m)).tolist(), epsilon=1.0)
     means = 1 / made.rates(np)
     weights, paid = {0: {}, m + 1: {}}, {0: 0.0, m + 1: 0.0}
@@ -104,7 +104,7 @@ def test_the_sample_size_is_the_least_fixed_point():
 
 @pytest.mark.slow
 def test_there_is_no_error_on_all_data_where_equal_points_share_a_place():
-    """On 500 equal points no answer has a rank near the median's, whatever epsilon is: no more than half of them is ever below."""
+    """On 500 equal points all answers score alike, whatever epsilon is, as none or all of them are below: this one is 250 ranks off."""
     made = quantiles.approximate(bits=10, fractions=[0.5], epsilon=100.0, extra=0)
     points = Points.create(wide.from_ints([512] * 500, 10))
     answer = made(jax.random.key(0), points).hypothesis
@@ -148,7 +148,7 @@ def test_rho_is_kept_on_small_domains(make, x64):
 
 
 def test_levels_cost_the_better_of_both_totals():
-    """Seven levels: a delta pays; four: it does not. At rho each level is rho/L-zCDP."""
+    """With seven levels a delta helps; with four it does not. Given rho, each level is rho/L-zCDP."""
 
     def level(m, **total):
         return float(quantiles.approximate(bits=8, fractions=[i / (m + 1) for i in range(1, m + 1)], **total).level(np))
@@ -161,7 +161,7 @@ def test_levels_cost_the_better_of_both_totals():
 
 @pytest.mark.thorough
 def test_ties_of_many_points_cost_no_more_than_is_said():
-    """Half of n is off even at best: times the rate it was rounded before it was subtracted (a loss of 0.716 for 0.7)."""
+    """Even the best error is nearly n/2: multiplied by the rate it was once rounded before the subtraction (a loss of 0.716 for 0.7)."""
     made, n = quantiles.approximate(bits=1, fractions=[0.5], epsilon=0.7, extra=0), 2**19 - 40
     rows = np.arange(2**19 - 1)[:, None]
 

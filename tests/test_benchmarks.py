@@ -1,6 +1,6 @@
 """The benchmark compares like with like: every NumPy program succeeds as often as dpjax's trial of the same name.
 
-Statistical tests: fixed keys, false-alarm rate 2e-5 each, and a cell with other sizes that each must tell from the first.
+Statistical tests: fixed keys, false-alarm rate 2e-5 each, and a cell of other sizes that each must tell from the first.
 """
 
 import math
@@ -86,7 +86,7 @@ def p_value(successes: int, trials: int, others: int, other_trials: int) -> floa
 
 
 def programs_of(name: str) -> list[Program]:
-    """NumPy's general one and, where there is one, the specialised one."""
+    """NumPy's programs for a contest: the general one and the specialised one, as far as they exist."""
     program = CONTESTS[name].program
     return [PROGRAMS[each] for each in (program, f"specialised {program}") if each in PROGRAMS]
 
@@ -103,7 +103,7 @@ def test_numpy_succeeds_as_often_as_dpjax(name, sizes, control, trials):
 
 
 def test_laplace_noise_has_the_exact_law():
-    """The largest of c: 1 - (1 - 1/(2c))^c."""
+    """The largest of c draws exceeds ln(c)/epsilon with probability 1 - (1 - 1/(2c))^c."""
     trials = 40_000
     rate = 1 - (1 - 1 / 200) ** 100
     assert stats.binomtest(count(PROGRAMS["laplace"], (100,), trials, 1), trials, rate).pvalue > ALARM
@@ -111,7 +111,7 @@ def test_laplace_noise_has_the_exact_law():
 
 
 def test_every_contest_is_checked_here_or_with_the_thresholds():
-    """`test_numpy_trials` has those of thresholds."""
+    """`test_numpy_trials` checks those of thresholds."""
     checked = {name for name, *_ in (*FAST, *SLOW)} | {"erm", "exponential", "binary_search", "rec_concave"}
     assert checked == set(CONTESTS)
 
@@ -140,7 +140,7 @@ def test_programs_depend_on_the_seed_alone(name):
 
 
 def test_points_with_any_labels_are_counted_as_defined():
-    """Per trial and point: how often it and its two most frequent vectors occur."""
+    """Per trial and point: how often it and its two most frequent label vectors occur, and the most frequent vector."""
     rng = np.random.default_rng(2)
     kind, words = rng.integers(0, 5, (6, 40)), rng.integers(0, 2, (6, 40, 2)).astype(np.uint64)
     x = numpy_points.EXAMPLES[kind]
@@ -177,7 +177,7 @@ def test_tree_log_walks_as_defined():
 
 
 def test_deep_slice_prefixes_as_defined():
-    """The deepest points by level, ties by value; the prefix most of them have, and by how much."""
+    """The deepest points by level, ties by value; their most frequent prefix, and its lead over the next."""
     rng = np.random.default_rng(1)
     for _ in range(50):
         x = np.sort(rng.integers(0, 64, 15).astype(np.uint32))
@@ -215,7 +215,7 @@ def test_systems_are_solved():
     system = np.packbits(columns.astype(bool), axis=2, bitorder="little").view(np.uint64)
     full, solved = numpy_parities._solve(np.ascontiguousarray(system), d)
     bits = np.unpackbits(np.ascontiguousarray(solved).view(np.uint8), axis=2, bitorder="little", count=k)
-    assert not full[0] and full.sum() > 20  # 94 % of random ones
+    assert not full[0] and full.sum() > 20  # 94 % of random systems have full rank
     assert (bits[full] == truth[full]).all()
 
 
@@ -246,7 +246,7 @@ def test_labels_of_many_thresholds_and_their_partial_sums(k):
 
 
 def test_the_numpy_direct_sum_takes_any_labels():
-    """On labels of no threshold, its draws have the exponential mechanism's law."""
+    """On labels that no threshold gives, its draws have the exponential mechanism's law."""
     rng, rows, k = np.random.default_rng(5), 20_000, 2
     x = np.broadcast_to(np.array([1, 3, 3, 4, 9, 14, 16]), (rows, 7)).copy()
     labels = np.array([[1, 0, 1, 1, 0, 1], [0, 0, 1, 0, 1, 0]])

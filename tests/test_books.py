@@ -46,7 +46,7 @@ def accountants(guarantee):
 @pytest.mark.parametrize("delta", [0.0, 1e-7])
 @pytest.mark.parametrize("count", [1, 30])
 def test_events_compose_exactly(relation, epsilon, delta, count):
-    """Never below the exact sum; on the grid equal to it, off the grid as if every loss were one cell larger."""
+    """Never below the exact sum; on the grid equal to it, off the grid at most as if every loss were two cells larger."""
     guarantee = Guarantee(epsilon, delta, relation)
     for accountant in accountants(guarantee):
         accountant.compose(guarantee.to_dp_event(), count)
@@ -59,7 +59,7 @@ def test_events_compose_exactly(relation, epsilon, delta, count):
 
 
 def test_an_accountant_composes_guarantees_with_anything():
-    """A Gaussian and ten guarantees: as their loss distributions composed by hand."""
+    """A Gaussian and ten guarantees give the same as their loss distributions composed by hand."""
     guarantee = Guarantee(0.2, 1e-8, REPLACE)
     accountant = events.Accountant(dp_accounting.NeighboringRelation.REPLACE_ONE)
     accountant.compose(dp_accounting.ComposedDpEvent([dp_accounting.GaussianDpEvent(4.0), guarantee.to_dp_event()]))
@@ -72,7 +72,7 @@ def test_an_accountant_composes_guarantees_with_anything():
 
 
 def test_randomized_response_counts_as_often_as_it_runs():
-    """Against the binomial sum. dp-accounting's accountant may take sixty for one, so no guarantee becomes this event."""
+    """Against the binomial sum. dp-accounting's accountant may count sixty runs as one, so no guarantee becomes this event."""
     event = dp_accounting.RandomizedResponseDpEvent(2 / (1 + math.exp(0.5)), 2)
     relation = dp_accounting.NeighboringRelation.REPLACE_ONE
     exact = exact_delta(Guarantee(0.5, 0.0, REPLACE), 60, 4.0)
@@ -81,7 +81,7 @@ def test_randomized_response_counts_as_often_as_it_runs():
 
 
 def test_a_randomized_response_without_noise_is_no_promise():
-    """It is composed by an accountant of its own, whose verdict counts."""
+    """It is composed by a separate accountant, whose verdict counts."""
     relation = dp_accounting.NeighboringRelation.REPLACE_ONE
     plain = events.Accountant(relation).compose(dp_accounting.RandomizedResponseDpEvent(0.0, 2), 3)
     assert plain.get_epsilon(0.5) == math.inf and plain.get_delta(1.0) == 1.0
@@ -95,7 +95,7 @@ def test_events_of_extreme_promises():
         loss = nothing.to_pld()
         for composed in (loss, loss.self_compose(5), loss.compose(Guarantee(0.5, 1e-9, ADD).to_pld())):
             assert composed.get_delta_for_epsilon(3.0) == 1.0
-    nearly = Guarantee(1.0, 1 - 1e-8, ADD).to_pld()  # what is left of it no convolution holds
+    nearly = Guarantee(1.0, 1 - 1e-8, ADD).to_pld()  # what is left of it is lost in a convolution
     assert nearly.self_compose(2).get_epsilon_for_delta(0.5) == np.inf
     assert Guarantee(0.0, 0.25, ADD).to_pld().get_delta_for_epsilon(0.0) == 0.25
 
@@ -133,7 +133,7 @@ def response(epsilon, delta=0.0):
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 5.0, 40.0])
 def test_renyi_is_that_of_randomized_response(epsilon):
-    """Against the definition in 80 digits: never below it, above by 1e-12 of itself; rising with the order."""
+    """Against the definition in 80 digits: never below it, above it by at most a relative 1e-12; rising with the order."""
     orders = [1.0 + 1e-9, 1.01, 1.5, 2.0, 8.0, 200.0]
     found = Guarantee(epsilon, 0.0, REPLACE).renyi(orders)
     with decimal.localcontext(prec=80):
@@ -154,7 +154,7 @@ def test_renyi_is_that_of_randomized_response(epsilon):
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1.0, 3.0, 20.0])
 def test_zcdp_is_the_least(epsilon):
-    """Every order is below rho, order 1 reaches it; one promille less fails (the control)."""
+    """At every order the divergence over the order is at most rho, and at some above 0.999 rho, which would fail (the control)."""
     guarantee, orders = Guarantee(epsilon, 0.0, REPLACE), 1.0 + np.geomspace(1e-4, 1e4, 200)
     shares = guarantee.renyi(orders) / orders
     assert np.all(shares <= guarantee.zcdp()) and np.any(shares > 0.999 * guarantee.zcdp())
@@ -215,7 +215,7 @@ def hockey_sticks(p, pairs, x):
 
 @pytest.mark.thorough
 def test_the_chain_is_the_maximum_over_pairs(report):
-    """Its hockey-stick is the largest over pairs at every x, it is its own mirror image, and a pair left out shows (control)."""
+    """Its hockey-stick is the largest over pairs at every x, it is its own mirror image, and leaving out pairs shows (control)."""
     p, pairs = laws_of(report)
     q, power = dominating.chain(p, pairs)
     for x in np.exp(np.linspace(-1.5, 1.5, 41)):
@@ -299,7 +299,7 @@ def test_an_audit_has_no_books():
 
 
 def test_a_law_that_errs_by_its_rounding_is_not_told_apart_less():
-    """The true Q of the pair may be (1, 0): then half of P has an infinite loss, and no test errs less than half the time."""
+    """The true Q of the pair may be (1, 0): then half of P has an infinite loss, and a test that never errs on Q errs on half of P."""
     p, pairs, rounding = np.array([[0.5, 0.5], [1 - 1e-12, 1e-12]]), np.array([[0, 1], [1, 0]]), 1e-12
     _, masses = dominating.losses(p, pairs, rounding)
     assert masses[-1] >= 0.5
@@ -321,7 +321,7 @@ def test_divergences_of_an_epsilon_whose_exponential_is_no_float_are_that_epsilo
 @pytest.mark.parametrize("order", [1.0, 1.0 + 2.0**-52, 2.0, 1e30])
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-170, 3e-158, 1e-150, 1e-120])
 def test_divergences_that_underflow_are_rounded_up(epsilon, order):
-    """Against a e^2/2, from which ln(cosh((a - 1/2) e) / cosh(e/2)) / (a - 1) differs by a part of (a e)^2."""
+    """Against a e^2/2, from which ln(cosh((a - 1/2) e) / cosh(e/2)) / (a - 1) differs by a relative (a e)^2."""
     found = views.renyi_divergence(epsilon, 0.0, order)
     with decimal.localcontext(prec=60):
         assert Decimal(order) * Decimal(epsilon) ** 2 / 2 <= Decimal(found) <= Decimal(epsilon)

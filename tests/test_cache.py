@@ -1,4 +1,4 @@
-"""`dpjax.enable_cache`: programs on disk, where the user says, JAX said, or the user's cache directory is."""
+"""`dpjax.enable_cache` keeps programs on disk: in the directory given, in the one configured in JAX, or in the user's cache directory."""
 
 import json
 import os
@@ -23,7 +23,7 @@ print(json.dumps([str(place), place.exists() and any(place.iterdir())]))
 
 
 def used(*arguments, **environment):
-    """(the directory, whether a program is kept there) of a process of its own."""
+    """(the directory, whether a program is kept there) after running USE in a separate process."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     done = subprocess.run(
         [sys.executable, "-c", USE, *map(str, arguments)], env=clean | environment, capture_output=True, check=True
@@ -35,7 +35,7 @@ def test_programs_are_kept_in_the_users_cache(tmp_path):
     assert used(XDG_CACHE_HOME=str(tmp_path)) == [str(tmp_path / "dpjax"), True]
 
 
-@pytest.mark.slow  # a directory that is given: the tests beside
+@pytest.mark.slow  # the neighbouring tests cover a directory that is given
 def test_programs_are_kept_where_jax_was_told(tmp_path):
     assert used(XDG_CACHE_HOME="/nowhere", JAX_COMPILATION_CACHE_DIR=str(tmp_path)) == [str(tmp_path), True]
 

@@ -37,7 +37,7 @@ EXPERIMENT = runner.Experiment("mine", {"smoke": {"factor": 2.0, "sizes": [1, 2,
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """The words of a check, after a run."""
+    """The directory of the figures, after a run of OWN."""
     (tmp_path / "own.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     assert command.main(["run", "own.py", "--preset", "smoke", "--out", "figures/own", "--seed", "3"]) == 0
@@ -104,7 +104,7 @@ def test_cells_are_settings(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWN)
 def test_committed_figures_still_say_what_the_code_says(name):
-    """By the command in a process of its own: tests compile without most optimisations, which may move what is learned."""
+    """Runs the command in a separate process: tests compile without most optimisations, which may change what is learned."""
     if name in EXTRAS and importlib.util.find_spec(EXTRAS[name]) is None:
         pytest.skip(f"needs {EXTRAS[name]}")
     plain = {"JAX_ENABLE_COMPILATION_CACHE": "false"} | {

@@ -390,7 +390,7 @@ def test_learners_of_a_direct_sum_may_spend_no_more_than_floors_reckon_with():
 
 
 def test_noisy_slices_share_delta_with_their_solver():
-    """On wide domains TreeLog needs half as many points as a pure solver."""
+    """On wide domains TreeLog needs far fewer points than a pure solver."""
     given = {"bits": 4096, "fractions": [0.25, 0.5, 0.75], "alpha": 0.01}
     choice = dpjax.choose("quantiles", **given, epsilon=1.0, delta=1e-6)
     assert choice.name == "noisy_slices, tree_log" and choice.n < 90_000

@@ -78,7 +78,7 @@ def test_heaviest_prefix_is_a_count():
 
 @functools.partial(jax.jit, static_argnums=(4, 5))
 def a_comb(key, family, count, size, rows, limbs):
-    """Its zeros, its points, and what the trie of these points and the trie that is told say of them."""
+    """The zeros and points of a comb, and shared prefixes and turns, each by the trie of its points and by `Comb`."""
     k = combs.zeros(key, rows, count, size, family)
     points = combs.points(k, count, size, limbs)
     tries = trie.from_points(points.x, count, size), combs.Comb(k=k, n_valid=count, bits=size)
@@ -104,7 +104,7 @@ def test_comb_is_its_points(family):
 
 
 def test_levels_are_drawn_alike_or_near_one_end():
-    """Of 9 bits; log-uniformly half of them within two of the end, and none at the other end."""
+    """Of 9 bits: all levels alike, or with the median within two of one end and none at the other end."""
     drawn = jax.jit(lambda family: combs.zeros(jax.random.key(0), 511, jnp.int32(511), jnp.int32(9), family))
     for family, numbers, middle in (
         ("every level", range(10), (4, 5)),

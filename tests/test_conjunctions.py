@@ -25,7 +25,7 @@ from dpjax.verify.plain.set_cover import greedy_cover
 
 @pytest.mark.parametrize("disjunction", [False, True])
 def test_the_greedy_choice_is_that_of_the_plain_twin(disjunction):
-    """On 40 examples of four variables, labelled by three literals but for one label sometimes; the dual by negated literals and labels."""
+    """40 examples of four variables, labelled by three literals, one label sometimes flipped; the dual with literals and labels negated."""
     learner = conjunctions.greedy(bits=4, k=2, alpha=0.5, disjunction=disjunction)
     table = [
         [bool(x >> v & 1) ^ bool(negated) ^ disjunction for x in range(16)] for v in range(4) for negated in (0, 1)
@@ -44,7 +44,7 @@ def test_the_greedy_choice_is_that_of_the_plain_twin(disjunction):
 
 
 def test_the_greedy_choice_needs_fewer_examples_than_a_private_one():
-    """Its own number suffices (failure 0.1 is promised, and none of 20 trials failed); nothing private is promised."""
+    """Its sample size, below a fifth of the private one, suffices (0.1 is promised, none of 20 trials fails); it promises no privacy."""
     greedy = conjunctions.greedy(bits=60, k=2, alpha=0.2)
     assert greedy.guarantee().is_none and greedy.guarantee().relation == ADD_OR_REMOVE_ONE
     n, private = greedy.sample_size(alpha=0.2, beta=0.1), conjunctions.conjunction
@@ -193,7 +193,7 @@ def test_literals_of_no_variable_are_refused():
 
 
 def test_small_errors_keep_their_digits():
-    """Of probabilities near 1 and of their difference."""
+    """With probabilities near 0 and 1, with many literals, and with literals that contradict each other."""
 
     def error(p, target, hypothesis):
         law = concept.product(bits=np.size(p) if np.ndim(p) else 1000, target=target, p=p)

@@ -1,4 +1,4 @@
-"""Sanitizers of dense domains: against plain twins, private on all neighbours of small domains, as accurate as they say."""
+"""Sanitizers of dense domains: equal to plain twins, private on all neighbours over small domains, as accurate as they say."""
 
 import dataclasses
 import functools
@@ -36,7 +36,7 @@ DATA = [0, 3, 3, 1, 3]
 
 
 def concepts_of(queries: Any) -> list[Any]:
-    """The class as functions."""
+    """The concepts of the class as functions."""
     return [lambda x, row=row: int(row[x]) for row in queries.concepts()]
 
 
@@ -54,7 +54,7 @@ def test_the_largest_error_is_that_of_the_worst_query(name: str) -> None:
 
 
 def test_classes_are_what_they_are_called() -> None:
-    """Intervals are the symmetric differences of thresholds, pairs those of points and of a point and nothing."""
+    """Intervals are the symmetric differences of thresholds; pairs are those of points, and of a point and the empty concept."""
 
     def rows(matrix: Any) -> set[bytes]:
         return {row.tobytes() for row in matrix if row.any()}
@@ -84,7 +84,7 @@ def test_a_bad_query_is_chosen_by_the_exponential_law(name: str) -> None:
 
 
 def test_pairs_beside_a_heavy_point_are_told_apart() -> None:
-    """Its weight, with any other, is 2^22 e^0.25 or so: what the others weigh must not be lost beside it."""
+    """A pair with it has a log-weight of 0.25 2^22 or so: the weights of the others must not be lost beside it."""
     heavy = jnp.asarray([2.0**22, 3.0, 0.0, -2.0])
     draw = jax.jit(jax.vmap(lambda key: dense.pairs(bits=2).choose(key, heavy, 0.25)))
     chosen = np.asarray(draw(jax.random.split(jax.random.key(1), 4096)))
@@ -98,7 +98,7 @@ def test_pairs_beside_a_heavy_point_are_told_apart() -> None:
 @over_classes
 @pytest.mark.parametrize("n", [1000, 2**23 - 1])
 def test_no_rounding_knows_more_of_a_row_than_one_count(name: str, n: int) -> None:
-    """Scores of single precision move by 1 at most where a row is replaced; they moved by up to 64 where n was 2^30."""
+    """Scores in single precision move by at most 1 when a row is replaced; at n = 2^30 they moved by up to 64."""
     queries, rng = CLASSES[name], np.random.default_rng(0)
     sanitizer = dense.multiplicative_weights(queries=queries, rounds=4, epsilon=1.0)
     scores = jax.jit(jax.vmap(lambda counts, p: queries.scores(sanitizer._answers(Counted(counts, jnp.int32(n)), p))))
@@ -107,11 +107,11 @@ def test_no_rounding_knows_more_of_a_row_than_one_count(name: str, n: int) -> No
     places = rng.integers(0, 4, (2, 200))
     one, other = (np.asarray(scores(jnp.asarray(counts + np.eye(4, dtype=int)[at], jnp.int32), p)) for at in places)
     assert np.abs(one - other).max() == 1.0
-    assert np.array_equal(one, np.rint(one)) == (n > 2**22)  # of fewer rows, digits behind the point are kept
+    assert np.array_equal(one, np.rint(one)) == (n > 2**22)  # with fewer rows, fractional digits are kept
 
 
 def test_more_rows_than_floats_count_are_refused() -> None:
-    """Beyond, the law of n = 2^30 - 2 rows had a loss of 24 for an epsilon of 0.5."""
+    """Beyond that number, the law of n = 2^30 - 2 rows had a loss of 24 for an epsilon of 0.5."""
     sanitizer = dense.multiplicative_weights(queries=dense.points(bits=1), rounds=1, epsilon=0.5)
 
     def rows(*counts: int) -> Weighted:
@@ -139,7 +139,7 @@ def test_some_database_is_as_near_as_rounding_says(name: str, bits: int) -> None
 
 @over_classes
 def test_no_largest_error_is_one_of_absolute_whole_numbers(name: str) -> None:
-    """Which a GPU gets wrong; see `Queries.extent`."""
+    """A GPU gets the larger of two absolute int32 values wrong; see `Queries.extent`."""
     program = str(jax.make_jaxpr(CLASSES[name].largest)(jnp.asarray([3, -2, 0, -4], jnp.int32)))
     assert "max" in program and " abs " not in program
 
@@ -175,7 +175,7 @@ def test_weights_are_rows_and_labels_are_ignored() -> None:
 
 
 def test_blr_is_as_accurate_as_its_size_says() -> None:
-    """At the size of Theorem 2.19, on the worst of some data; with a tenth of it the promise would be wrong."""
+    """At its sample size, at most that of Theorem 2.19, on three datasets; with a 24th of the rows the promise would be wrong."""
     sanitizer = dense.blr(queries=CLASSES["intervals"], rows=10, epsilon=1.0)
     n = sanitizer.sample_size(alpha=0.2, beta=0.1)
     counts = np.random.default_rng(0).multinomial(n, [[0.25] * 4, [0.7, 0.1, 0.1, 0.1], [0.05, 0.45, 0.45, 0.05]])
@@ -209,7 +209,7 @@ def test_multiplicative_weights_has_the_law_of_its_plain_twin(name: str) -> None
 
 @pytest.mark.thorough
 def test_multiplicative_weights_is_private_and_not_more_private() -> None:
-    """Two rounds on all data of three rows: what all choices tell together, of which the release is a function."""
+    """Two rounds, or three with a delta, on all data of three rows: the joint law of all choices, of which the release is a function."""
     sanitizer = weights("pairs")
     report = check(sanitizer, n=3, domain=4)
     assert report.exact and report.holds and report.guarantee == Guarantee(1.0, 0.0, REPLACE_ONE)
@@ -222,7 +222,7 @@ def test_multiplicative_weights_is_private_and_not_more_private() -> None:
 
 @pytest.mark.slow
 def test_multiplicative_weights_is_as_accurate_as_its_size_says() -> None:
-    """64 runs of Theorem 25's size fail with probability 0.1 each: more than 19 failures are a false alarm of 2e-5."""
+    """64 runs at the size of Theorem 25 fail with probability at most 0.1 each: more than 19 fail with probability below 2e-5."""
     alpha, queries = 0.3, dense.intervals(bits=6)
     rounds = math.ceil(2 * math.log(64) / alpha**2)
     sanitizer = dense.multiplicative_weights(queries=queries, rounds=rounds, epsilon=1.0, delta=1e-6)
@@ -339,7 +339,7 @@ def test_a_pure_learner_of_many_thresholds_learns() -> None:
 
 
 def test_lemma_35_grows_as_it_says() -> None:
-    """Its approximate half: with sqrt(log|X|) log|C|, and with sqrt(k) once k is large."""
+    """Its approximate half grows with sqrt(log|X|) log|C|, and with sqrt(k) once k is large; at 64 bits it is below the pure half."""
 
     def size(bits: int, k: int) -> float:
         return bounds.generic_weights(bits * math.log(2), bits * math.log(2), 1, k, 0.1, 0.1, 1.0, 1e-6)

@@ -1,6 +1,6 @@
-"""Many devices, many processes: the same bytes as on one device, also after a kill; and words for what goes wrong.
+"""Many devices and processes give the same bytes as one device, even after a kill; what goes wrong is reported in words.
 
-Each run is a command line of its own, over an experiment whose floats hang on the last bits of long sums.
+Each run is a separate command line, on an experiment whose results depend on the last bits of long sums.
 """
 
 import json
@@ -107,7 +107,7 @@ def test_the_same_bytes_on_any_number_of_devices_and_processes(processes, device
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [0, slow(1)])
 def test_a_killed_process_ends_the_run_in_words_and_the_rest_is_resumed(victim, one_device):
-    """kill -9 of one of two; the other says so, and one process with two devices continues to the same bytes."""
+    """After kill -9 of one of two processes the other one reports it, and one process with two devices resumes to the same bytes."""
     out = one_device.parent / f"lost-{victim}"
     processes, kept = start_together(out, 2, pause=0.5), out / "records.jsonl"
     deadline = time.monotonic() + 120
@@ -126,7 +126,7 @@ def test_a_killed_process_ends_the_run_in_words_and_the_rest_is_resumed(victim, 
     assert table(out) == table(one_device)
 
 
-@pytest.mark.slow  # of one process: `test_experiments`
+@pytest.mark.slow  # `test_experiments` checks this for one process
 def test_another_seed_is_refused_by_all_and_nothing_is_touched(one_device):
     before = {path: path.read_bytes() for path in one_device.iterdir()}
     for errors in finish(*start_together(one_device, 2, "--resume", "--seed", "1"), status=2):
@@ -153,7 +153,7 @@ def test_a_run_of_another_version_is_refused(one_device, tmp_path):
     ids=["too few", "two opinions"],
 )
 def test_processes_that_do_not_meet_say_so_in_time(cases, seconds, tmp_path):
-    """Nobody there; fewer than said; two opinions on how many; a process too many. All at once: they mostly wait."""
+    """No coordinator; fewer processes than announced; two opinions on their number; one too many. All run at once, as they mostly wait."""
     began, started = time.monotonic(), []
     for case, opinions in cases.items():
         where = ["--distributed", "--coordinator", f"localhost:{free_port()}", "--timeout", str(seconds)]

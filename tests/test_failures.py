@@ -1,4 +1,4 @@
-"""`dpjax.failures`: a grid is what each of its cells is alone, laws are those of the algorithm, trials agree with them."""
+"""`dpjax.failures`: each cell of a grid is the same as alone, laws are those of the algorithm, and trials agree with them."""
 
 import math
 import types
@@ -62,7 +62,7 @@ def test_a_law_is_the_mean_over_the_draws_of_the_cell(table: Any) -> None:
 
 @pytest.mark.thorough
 def test_a_cell_is_the_same_alone(table: Any) -> None:
-    """To the last digit: the program is the same, whatever else is asked."""
+    """The same to the last digit: the program is the same, whatever else is computed."""
     some = failures({"exponential": exponential}, **{**GIVEN, "over": {"epsilon": [1.0]}, "n": [20, 40], "alpha": 0.2})
     assert some.to_rows() == [row for row in table.to_rows() if row["epsilon"] == 1.0 and row["alpha"] == 0.2]
 
@@ -75,9 +75,9 @@ def test_more_cells_than_look_at_one_sample(table: Any) -> None:
     assert last == sorted(last, reverse=True) and last[0] > 2 * last[-1]
 
 
-@pytest.mark.slow  # `test_trials`, and laws against `pac.failure` above
+@pytest.mark.slow  # `test_trials` checks trials; laws are checked against `pac.failure` above
 def test_trials_agree_with_laws_and_not_with_others() -> None:
-    """False alarm: 12 intervals of level 1 - 1e-6."""
+    """False alarms: 12 pairs of intervals of level 1 - 1e-6."""
     given = {**GIVEN, "trials": 2**12, "level": 1 - 1e-6}
     trials = failures({"exponential": exponential}, **given, by="trials").to_rows()
     laws = failures({"exponential": exponential}, **{**GIVEN, "draws": 256, "level": 1 - 1e-6}).to_rows()
@@ -139,7 +139,7 @@ def test_small_failures_are_drawn_on_a_logarithmic_axis_beside_none_at_all() -> 
 
 
 def test_results_are_kept_in_a_store_that_is_open_and_empty(tmp_path: Any, table: Any) -> None:
-    """An empty store has the length 0, and is a store."""
+    """An empty store has length 0, but is still a store."""
     with open_store(tmp_path / "kept", {"what": "test"}) as store:
         kept = failures({"exponential": exponential}, **GIVEN, store=store)
         assert len(store) == len(kept.rows) and kept.to_rows() == table.to_rows()

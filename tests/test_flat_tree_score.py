@@ -1,4 +1,4 @@
-"""The tree score under a concave curve: privacy when a point is replaced, the programme against brute force, middle points, learners."""
+"""The tree score under a concave curve: privacy when a point is replaced, the programme against brute force, sample sizes, learners."""
 
 import dataclasses
 import math
@@ -31,7 +31,7 @@ def make(n, share=0.5, bits=3, epsilon=EPSILON):
 
 
 def greatest_share(n, epsilon=EPSILON):
-    """In steps of 1/64."""
+    """The greatest private share, in steps of 1/64."""
     shares = [i / 64 for i in range(32, 64)]
     return max(s for s in shares if planning.is_private(3, epsilon, OFFSETS, (s, *SHAPE), n))
 
@@ -60,7 +60,7 @@ def losses(size, n, curves):
     ("size", "n"), [builders.thorough(3, 3), *(builders.slow(*case) for case in ((5, 5), (5, 4), (3, 4)))]
 )
 def test_no_replacement_tells_more_than_epsilon_and_steeper_ones_do(size, n):
-    """All multisets of 8 points, of n and other sizes: a curve that the programme allows, the line of half the slope; and broken ones."""
+    """All multisets of 8 points, of n and other sizes: a curve that the programme allows, the line of half the slope, two too steep."""
     share = greatest_share(n)
     assert share > 0.55
     curved, straight, steeper, doubled = losses(
@@ -118,7 +118,7 @@ def test_the_worst_data_are_the_worst_of_all():
 @pytest.mark.thorough
 @pytest.mark.parametrize(("bits", "n"), [(4, 16), *(builders.slow(*case) for case in ((8, 26), (16, 38)))])
 def test_fewer_points_than_at_half_the_slope(bits, n):
-    """As many as the tables say, or one more where numbers are rounded in another way."""
+    """At most as many as the tables say, or one more where numbers are rounded differently."""
     solver = interior_point.flat_tree_score_planned(bits=bits, epsilon=1.0, beta=0.1)
     half = interior_point.tree_score(bits=bits, epsilon=0.5)
     assert pure_interior_point(2**bits, 0.1, 1.0) < solver.sample_size(beta=0.1) <= n + 1 < half.sample_size(beta=0.1)

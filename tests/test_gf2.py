@@ -30,14 +30,14 @@ def as_ints(matrix: np.ndarray) -> list[int]:
 
 
 def unpack(words: jax.Array, columns: int) -> np.ndarray:
-    """`packed` undone."""
+    """The inverse of `packed`."""
     return np.unpackbits(np.asarray(words).view(np.uint8), axis=-1, bitorder="little")[..., :columns].astype(int)
 
 
 def a_system(
     rng: np.random.Generator, rows: int, columns: int, k: int, rank: int, noise: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A of at most this rank, labels of random vectors, and so many labels flipped."""
+    """A matrix of at most this rank, its labels by k random vectors, and up to `noise` of them flipped."""
     a = rng.integers(0, 2, (rows, rank)) @ rng.integers(0, 2, (rank, columns)) % 2
     if rank >= columns:
         a = rng.integers(0, 2, (rows, columns))
@@ -78,7 +78,7 @@ def test_solutions_ranks_and_consistency_are_those_of_a_naive_elimination(rows: 
 
 @pytest.mark.parametrize("rows", [4, 2**14])
 def test_bits_past_the_columns_are_ignored(rows: int) -> None:
-    """In a matrix that is swept once for several columns, too."""
+    """Also in a matrix that is swept once for several columns."""
     a, y = np.full((rows, 1), 2**32 - 2, np.uint32), np.ones((rows, 1), np.uint32)
     found = gf2.solve(a, y, columns=1)
     assert int(found.rank) == 0 and not found.consistent and not found.leading[0]

@@ -1,4 +1,4 @@
-"""The searches for a length (BNS §3.2): laws of realizable samples, what they promise, and their sample sizes."""
+"""The searches for a length (BNS §3.2): laws on realizable samples, what they promise, and their sample sizes."""
 
 import types
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def realizable(seed: int, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return [*samples, (np.arange(20), np.ones(20, int)), (np.arange(20), np.zeros(20, int))]
 
 
-@pytest.mark.slow  # of a sample that is none: conformance
+@pytest.mark.slow  # `test_conformance` covers samples that are not realizable
 @pytest.mark.parametrize("name", ["power", pytest.param("length", marks=pytest.mark.slow)])
 def test_the_law_of_a_realizable_sample_agrees_with_every_path(name: str, x64: None) -> None:
     make, law, parts = SEARCHES[name]
@@ -72,7 +72,7 @@ def test_at_its_sample_size_a_search_fails_more_rarely_than_it_says() -> None:
     learner = thresholds.power_search(bits=64, epsilon=1.0, delta=1e-6, alpha=0.2)
     n = learner.sample_size(alpha=0.2, beta=0.1)
     assert failures(learner, 64, n, 4).mean() < 0.1
-    assert failures(learner, 64, n // 40, 4).mean() > 0.5  # the same program says so where there are too few
+    assert failures(learner, 64, n // 40, 4).mean() > 0.5  # negative control: too few examples
 
 
 def test_the_sample_grows_with_log_d_by_powers_and_with_the_root_of_d_by_lengths() -> None:
@@ -82,7 +82,7 @@ def test_the_sample_grows_with_log_d_by_powers_and_with_the_root_of_d_by_lengths
 
     powers, lengths = ([size(make, bits) for bits in (16, 64, 256, 1024)] for make, *_ in SEARCHES.values())
     assert powers[-1] / powers[0] < 3
-    growth = lengths[-1] / lengths[-2]  # fourfold d: twice, times a logarithm
+    growth = lengths[-1] / lengths[-2]  # d grows fourfold: its root doubles, times a logarithm
     assert 2 < growth < 2.7
 
 
@@ -103,7 +103,7 @@ def test_the_parts_add_up_to_the_guarantee(name: str) -> None:
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_every_part_has_its_share_of_delta(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Two A_dists, and the comparisons of lengths, where these are composed with a delta."""
+    """Both runs of A_dist and, when searching lengths, the comparisons, which are composed with a delta."""
     make, _, parts = SEARCHES[name]
     learner = make(bits=64, epsilon=1.0, delta=1e-2, alpha=0.2)
     gap, both = jnp.array([20.0, 50.0]), jnp.ones(2, bool)
@@ -118,7 +118,7 @@ def test_every_part_has_its_share_of_delta(monkeypatch: pytest.MonkeyPatch, name
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_searches_turn_by_coins_of_their_own_as_their_law_says(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Each comparison comes out large with probability 0.3, whatever is compared: runs beside the law of the length."""
+    """Each comparison passes for large with probability 0.3, whatever is compared: runs against the law of the length."""
     learner = SEARCHES[name][0](bits=3, epsilon=1.0, delta=0.1, alpha=0.2)
     both = jnp.log(jnp.array([0.3, 0.7]))
     monkeypatch.setattr(type(learner), "log_turns", lambda *seen: (both[0], both[1]))
@@ -133,7 +133,7 @@ def test_searches_turn_by_coins_of_their_own_as_their_law_says(monkeypatch: pyte
 def test_the_first_block_that_is_kept_gives_the_hypotheses_and_one_is_chosen_by_its_law(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A is kept with probability 1/2 and B with 1/4: ends from 0 on, from 32 on where A is not kept, or nothing."""
+    """A is kept with probability 1/2 and B with 1/4: the ends start at 0, at 32 where only B is kept, or nothing is released."""
     learner = thresholds.power_search(bits=6, epsilon=1.0, delta=0.1, alpha=0.2)
     keep, choice = jnp.array([0.5, 0.25]), np.array([0.1, 0.3, 0.2, 0.25, 0.15])
     blocks = types.SimpleNamespace(start=wide.from_ints([0, 32], 7))
@@ -153,7 +153,7 @@ def test_the_first_block_that_is_kept_gives_the_hypotheses_and_one_is_chosen_by_
 
 @pytest.mark.slow
 def test_a_run_says_what_length_it_found() -> None:
-    """Ones up to 99 and zeros from 108 on: the shortest interval that holds many of both has 16 points or a few more."""
+    """Ones up to 99 and zeros from 108 on: the shortest interval that holds many of both has 14 points, so the exponent is 4."""
     xs = [*range(50, 100)] * 20 + [*range(108, 158)] * 20
     sample = Sample(x=wide.from_ints(xs, 40), y=[int(x < 104) for x in xs])
     for make, _, _ in SEARCHES.values():
@@ -177,7 +177,7 @@ def test_what_cannot_be_promised_is_refused() -> None:
 
 
 def test_odds_of_hypotheses_that_are_right_on_millions_move_by_what_is_said():
-    """An eighth of epsilon, halved, for two scores that move by 1 apart; of 2^24 examples it was up to 1.4 times that."""
+    """By an eighth of epsilon, halved, times 2, as two scores move apart by 1 each; on 2^24 examples it was up to 1.4 times that."""
     learner, n = thresholds.power_search(bits=8, epsilon=0.7, delta=1e-6, alpha=0.1), 2**24 - 2
     ends = jnp.arange(5, dtype=jnp.uint32)[:, None]
 

@@ -1,4 +1,4 @@
-"""Quantiles by inverse sensitivity: distances by linear programmes, runs by the law, and no more than epsilon between neighbours."""
+"""Quantiles by inverse sensitivity: distances match linear programmes, runs match the law, and neighbours are at most epsilon apart."""
 
 import dataclasses
 import itertools
@@ -47,7 +47,7 @@ def twin(values, fractions, base, epsilon, **given):
     return inverse_sensitivity_law(values, fractions, size=8, epsilon=epsilon, base=base, origin=5, **given)
 
 
-@pytest.mark.slow  # the uniform measure is in the registry, and places with another count below
+@pytest.mark.slow  # the registry covers the uniform measure, and tests below cover places with another count
 @pytest.mark.parametrize(("values", "fractions", "base", "epsilon"), CASES)
 def test_the_law_is_that_of_the_twin(values, fractions, base, epsilon):
     law = made_for(fractions, base, epsilon).pmf(points_of(values, 3, 31))
@@ -57,7 +57,7 @@ def test_the_law_is_that_of_the_twin(values, fractions, base, epsilon):
 
 @pytest.mark.thorough
 def test_derivatives_of_the_law_are_right_where_few_points_say_little(x64):
-    """N_0 is above n from epsilon = 1.7 down, where it falls as epsilon rises, and below n at 3."""
+    """N_0 is above n up to epsilon = 0.59, falling as epsilon rises, and below n at 3."""
     made, points = made_for((0.25, 0.6), "uniform", 1.0), points_of([1, 2, 2, 2, 5, 6, 6], 3)
 
     @jax.jit
@@ -66,19 +66,19 @@ def test_derivatives_of_the_law_are_right_where_few_points_say_little(x64):
 
     slopes = jax.jit(jax.jacfwd(law))
     for epsilon in (0.3, 0.53, 3.0):
-        steps = (law(epsilon + 1e-3) - law(epsilon - 1e-3)) / 2e-3  # a target has 23 digits behind the point
+        steps = (law(epsilon + 1e-3) - law(epsilon - 1e-3)) / 2e-3  # a target has 23 binary digits after the point
         np.testing.assert_allclose(slopes(epsilon), steps, atol=1e-4)
         assert np.abs(steps).max() > 0.01
 
 
 @pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow), pytest.param(-1, marks=pytest.mark.slow)])
 def margin(request, monkeypatch):
-    """A count that costs 0.3 of epsilon, from which N_0 is so many steps of four points away: below n, about n, or above it."""
+    """How many steps of four points N_0 is below a count that costs 0.3 of epsilon: N_0 is about n (0), below it (1) or above it (-1)."""
     jax.clear_caches()
     for name, value in (("SHARE_OF_MANY", 0.3), ("MANY", 1), ("MARGIN", request.param)):
         monkeypatch.setattr(sys.modules["dpjax.optimizers.quantiles.inverse_sensitivity"], name, value)
     yield request.param
-    jax.clear_caches()  # of programs that have these constants in them
+    jax.clear_caches()  # drop programs that contain these constants
 
 
 COUNTED = ([4] * 9 + [5] * 9, (0.3, 0.6), "places", 1.0)
@@ -92,7 +92,7 @@ def test_the_law_is_that_of_the_twin_where_a_count_says_how_many_points_there_ar
     assert np.abs(told - twin(*COUNTED, share=0.3)).sum() > 0.02 * (2 - margin)  # the count matters
 
 
-@pytest.mark.slow  # that of the uniform measure is quick
+@pytest.mark.slow  # a test below covers the uniform measure in less time
 def test_the_failure_is_below_its_bound_where_a_count_says_how_many_points_there_are(margin):
     failures_and_bounds(made_for(*COUNTED[1:]), COUNTED[0], times=20 if margin > 0 else None)
 
@@ -109,7 +109,7 @@ def counted(m, bits, epsilon):
 
 @pytest.mark.parametrize(("m", "bits", "epsilon"), [(24, 8, 1.0), (31, 32, 0.2), (60, 64, 3.0)])
 def test_the_count_says_how_many_points_there_are_where_they_do_not_pay_for_all_places(m, bits, epsilon):
-    """N_0 is three to four steps below the count; never above the points that are looked at where there are more."""
+    """N_0 is three to four steps below the count, and never above the number of points that a focused run processes."""
     made = counted(m, bits, epsilon)
     step, enough, plainly = int(made._step()), int(made._enough()), made._plainly(jnp.int32(0))
     assert step == math.ceil(20 / epsilon) and enough > 4 * step
@@ -132,7 +132,7 @@ def test_fewer_outputs_get_the_least_size_of_no_count():
 
 
 def test_an_error_is_stated_where_the_count_leads_astray():
-    """It grows as beta falls, to what the greatest N_0 allows for at most; of fewer outputs no count says anything."""
+    """It grows as beta falls, up to what the greatest N_0 implies; with fewer outputs N_0 does not depend on the count."""
     made, fewer, m, bits = counted(31, 16, 1.0), counted(23, 16, 1.0), 31, 16
     errors = [made.error(beta=beta) for beta in np.geomspace(0.5, 1e-300, 200)]
     nats = m * bits * math.log(2) + math.log(2 / 0.9)
@@ -144,7 +144,7 @@ def test_an_error_is_stated_where_the_count_leads_astray():
 
 
 def test_scores_of_more_points_than_a_float_counts_move_by_one_with_a_point():
-    """N_0 above n, and both above 2^24: the difference is that of whole numbers."""
+    """N_0 is above n, and both are above 2^24: their difference is taken in integers."""
     made, n = counted(100, 64, 3e-4), 2**24 + 10
     least, ranks = n + 400_000, np.round(np.arange(1, 101) / 101 * n)
 
@@ -160,7 +160,7 @@ def test_scores_of_more_points_than_a_float_counts_move_by_one_with_a_point():
 
 @pytest.mark.parametrize("fractions", [(1, 2**31), (4, 2**31), (1_288_490_175, 1_288_490_185)])
 def test_targets_rise_for_fractions_that_are_tiny_or_nearly_equal(fractions):
-    """For sizes below n they fell, by roundings: then those sizes were left out, and draws were kept too often (losses of 1.4 for 1)."""
+    """For sizes below n roundings once made them fall: those sizes were left out, and draws kept too often (losses of 1.4 for 1)."""
     made = quantiles.inverse_sensitivity(bits=3, fractions=[each / 2**32 for each in fractions], epsilon=1.0)
     shifts = np.float32([*np.linspace(-13, 13, 53), *np.linspace(-1e-3, 1e-3, 7), -1e-8, -1e-30, 1e-30])
     targets = jax.vmap(made._at, (None, 0))(jnp.int32(13), jnp.asarray(shifts))
@@ -179,16 +179,16 @@ def test_it_is_private_where_a_count_says_how_many_points_there_are(margin, x64)
     assert report.delta_at(0.25) > 1e-3  # negative control
 
 
-@pytest.mark.slow  # one case is in the registry, and one below
+@pytest.mark.slow  # the registry covers one case, and a test below another
 @pytest.mark.parametrize(("values", "fractions", "base", "epsilon"), CASES)
 def test_runs_follow_the_law_of_all_answers(values, fractions, base, epsilon):
-    """8,000 runs, as for `joint`: an honest run fails with probability 1e-6 (chi-squared), other values do; few draws are given back."""
+    """8,000 runs, as for `joint`: a right sampler fails with probability 1e-6 (chi-squared), other values fail; few draws are rejected."""
     follows_the_law(values, fractions, base, epsilon)
 
 
 @pytest.mark.slow
 def test_sizes_that_are_far_apart_at_first_change_no_law(monkeypatch):
-    """Forty times as far as they should be: they are cut where draws are made, and few are given back."""
+    """Forty times as far apart as they should be: the gaps are split where draws are made, and few draws are rejected."""
     far_apart(monkeypatch)
     follows_the_law(SHARED, (0.25, 0.75), "uniform", 2.0)
 
@@ -208,7 +208,7 @@ def test_sizes_that_are_far_apart_at_first_are_cut_where_draws_are_made(monkeypa
     assert np.isfinite(tried.sizes).sum() > 2 * sizes.BATCH > np.isfinite(made._first(counts)).sum()
 
 
-@pytest.mark.slow  # that sizes are cut is quick
+@pytest.mark.slow  # the test above, that sizes are cut, takes less time
 def test_few_draws_are_given_back_where_points_say_little():
     """100 points of every scale on 63 bits: outputs anywhere weigh as much as right ones."""
     values = np.floor(2.0 ** (62 * np.random.default_rng(0).random(100)))
@@ -240,7 +240,7 @@ def follows_the_law(values, fractions, base, epsilon, *, count=8000, **given):
 @pytest.mark.thorough
 @pytest.mark.parametrize("fractions", [(0.5,), pytest.param((0.3, 0.4), marks=pytest.mark.slow)])
 def test_no_neighbouring_points_refute_the_guarantee(fractions):
-    """All multisets of three points of three, and clusters, by the plain law; at 0.9 of epsilon they would."""
+    """All multisets of up to three points of three, and clusters, by the plain law; they refute 0.6 of epsilon."""
     small = [list(values) for n in range(4) for values in itertools.combinations_with_replacement(range(3), n)]
     clusters = [[a] * i + [b] * j for a, b in ((0, 2), (1, 2)) for i in (2, 9) for j in (0, 3, 9)]
     given = {"size": 3, "epsilon": 1.0}
@@ -265,7 +265,7 @@ def test_it_is_private_by_the_verifier(base, x64):
 @pytest.mark.thorough
 @pytest.mark.parametrize("m", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 5])
 def test_distances_are_those_of_linear_programmes_and_no_draw_is_kept_too_often(m):
-    """Of outputs anywhere, near the right ranks, and with something to spare; right to 1e-4 records in float32."""
+    """For outputs anywhere, near the right ranks, and right ones with some margin; accurate to 1e-4 records in float32."""
     rng = np.random.default_rng(m)
     fractions = np.sort(rng.choice(np.arange(3, 98), m, replace=False)) / 100
     exact = [round(f * 2**32) / 2**32 for f in fractions]
@@ -294,13 +294,13 @@ def test_distances_are_those_of_linear_programmes_and_no_draw_is_kept_too_often(
 
 @jax.jit
 def runs_of(made, points):
-    """400 of them: one program for two quantiles of 63 rows."""
+    """400 runs; one program serves all tests of two quantiles of 63 rows."""
     return jax.vmap(lambda key: made(key, points))(jax.random.split(jax.random.key(0), 400))
 
 
 @pytest.mark.thorough
 def test_the_error_that_is_stated_holds_behind_gaps():
-    """Points behind a gap, where all is decided by it: of 400 runs no more fail than beta allows, by a binomial test."""
+    """Points on both sides of a gap that decides all: of 400 runs no more fail than beta allows (binomial test); `joint` states more."""
     made = quantiles.inverse_sensitivity(bits=16, fractions=[0.3, 0.7], epsilon=4.0)
     beta = 0.05
     error = made.error(beta=beta)
@@ -334,9 +334,9 @@ def failures_and_bounds(made, values, times):
         assert failure - 1e-6 <= bound <= (1 if times is None else max(times * failure, 1e-6)), (failure, bound)
 
 
-@pytest.mark.slow  # that of `joint` is quick
+@pytest.mark.slow  # a test of near points for `joint` is quicker
 def test_runs_that_look_at_near_points_only_are_as_good():
-    """Of 400 points 32 around each quantile: ranks of the first answer have one distribution (Kolmogorov-Smirnov)."""
+    """On 32 of 400 points around each quantile: ranks of the first answer have the same distribution as on all (Kolmogorov-Smirnov)."""
     values = np.sort(np.random.default_rng(0).integers(0, 2**15, 400)).tolist()
     whole = quantiles.inverse_sensitivity(bits=15, fractions=[0.3, 0.8], epsilon=8.0)
     assert whole.focused(2**20).size == 32 and whole.focused(100).size == 0
@@ -371,7 +371,7 @@ def test_bad_arguments_are_refused(given, match):
 @pytest.mark.thorough
 @pytest.mark.parametrize(("epsilon", "near"), [(1e-9, False), (1e6, True)])
 def test_the_smallest_and_the_largest_budgets(epsilon, near):
-    """Either nothing but the measure counts, and no target passes int32; or all answers are right."""
+    """Either only the base measure counts, and no target exceeds int32; or all answers are right."""
     made = made_for((0.45, 0.75), "uniform", epsilon)
     points = points_of([1, 1, 2, 3, 3, 3, 5, 6, 6, 7], 3, 63)
     law = np.asarray(made.pmf(points))[:-1].reshape(8, 8)
@@ -386,7 +386,7 @@ def test_the_smallest_and_the_largest_budgets(epsilon, near):
 
 @pytest.mark.slow
 def test_what_is_no_data_is_not_drawn_again_and_again():
-    """More points than rows, or fewer than none, and a budget that is no number: told after one try, not after all."""
+    """More points than rows, fewer than none, and a budget that is NaN: reported after one try, not after all."""
     made, points = made_for((0.3, 0.6), "uniform", 1.0), points_of(SHARED, 3)
     run = jax.jit(lambda made, points: made(jax.random.key(0), points))
     wrong = [dataclasses.replace(points, n_valid=jnp.int32(n)) for n in (-1, points.rows + 1)]

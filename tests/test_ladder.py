@@ -1,4 +1,4 @@
-"""Blocks of all lengths by leading words, held to the same looked up by whole numbers; distances from a pivot, held to exact integers."""
+"""Blocks of all lengths by leading words, compared with those by full numbers; distances from a pivot, compared with exact integers."""
 
 import dataclasses
 import math
@@ -37,7 +37,7 @@ def distribution(target):
 
 @jax.jit
 def both_ways(key, law, n, low, high):
-    """(laws given each length by whole numbers, the same by leading words and whether they tell all, the law that chooses)."""
+    """(laws given each length by full numbers; by leading words; whether these suffice; the law that takes whichever is right)."""
     learner = thresholds.rec_concave(bits=BITS, epsilon=0.5, delta=1e-5, alpha=0.2, depth=2)
     pieces = learner.prepare(law.draw_scaled(key, ROWS, n))
     goal = learner.event(pieces, Interval(low=low, high=high))
@@ -62,7 +62,7 @@ def agree(mine, theirs):
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_laws_given_lengths_are_those_of_whole_numbers(name):
-    """Wherever leading words tell all, which is nearly everywhere; where they do not, whole numbers are looked at."""
+    """Wherever leading words suffice, which is nearly everywhere; elsewhere full numbers are used."""
     law, told = distribution(TARGETS[name]), []
     for seed, n in enumerate((31, 20, 31, 9)):
         low, high = law.within(jnp.float32(0.1 + 0.1 * seed))
@@ -75,7 +75,7 @@ def test_laws_given_lengths_are_those_of_whole_numbers(name):
 
 
 def test_events_beside_which_blocks_end_are_looked_up():
-    """The whole range, half of it, single points: ends of blocks agree with theirs in all digits, or in more than are looked at."""
+    """The whole range, half of it, an interval, a point: ends of blocks agree with theirs in all digits, or in more than are read."""
     law = distribution(TOP // 2)
     unknown = 0
     for low, high in (
@@ -93,7 +93,7 @@ def test_events_beside_which_blocks_end_are_looked_up():
 
 
 def test_a_sample_without_ones_is_looked_up():
-    """Its best point is 0, no point of few digits."""
+    """Its best point is 0, which does not count as a point of few digits."""
     law = distribution(TOP // 2)
     for seed in range(40):
         sample = law.draw_scaled(jax.random.key(seed), ROWS, jnp.int32(3))
@@ -128,14 +128,14 @@ def test_distances_are_those_of_integers():
     before, log = [a < b for a, b in pairs], [math.log(abs(a - b)) if a != b else -math.inf for a, b in pairs]
     assert np.array_equal(less.reshape(-1)[known], np.array(before)[known])
     np.testing.assert_allclose(distance.log.reshape(-1)[known], np.array(log)[known], rtol=1e-6, atol=1e-6)
-    # Nobody is sent to whole numbers where 16 digits or fewer cancel.
+    # Distances are unknown only where more than 16 digits cancel, up to two digits of slack.
     for a, b in (pair for pair, is_known in zip(pairs, known, strict=True) if not is_known):
         assert abs(a - b) < max(abs(a - pivot), abs(b - pivot)) >> (offsets.LOST - 2)
     assert 0 < (~known).sum() < len(pairs) // 4
 
 
 def test_distances_of_which_few_digits_are_left_are_not_known():
-    """Of 64 digits those that agree cancel: unless there are no others, 46 must be left."""
+    """Of 64 digits those that agree cancel: unless there are no others, at most 16 may."""
 
     def offset(digits, exact):
         high, low = (jnp.uint32(word) for word in divmod(digits, 2**32))
@@ -148,4 +148,4 @@ def test_distances_of_which_few_digits_are_left_are_not_known():
             assert float(found.log) == pytest.approx((200 - 64 + left - 1) * math.log(2), rel=1e-6)
     power = dataclasses.replace(offset(2**63, True), size=jnp.int32(65))
     before = dataclasses.replace(offset(2**64 - 1, True), size=jnp.int32(64))
-    assert not offsets.distance(power, before).known  # 1, for which a digit is missing
+    assert not offsets.distance(power, before).known  # the distance is 1, but a digit is missing

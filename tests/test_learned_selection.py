@@ -41,19 +41,19 @@ def multisets(highest, k=3):
 
 
 def regrets(scores):
-    """By how much each candidate falls short of the best, over the largest that this can be."""
+    """How far each candidate falls short of the best, divided by the largest possible shortfall."""
     return (scores.max(axis=1, keepdims=True) - scores) / HIGHEST
 
 
 @pytest.fixture(scope="module")
 def learned():
-    """Noise for the mean regret over all multisets of three scores from 0, ..., 4, at epsilon = 1."""
+    """Noise learned for the mean regret over all multisets of three scores from 0, ..., 4, at epsilon = 1."""
     scores = multisets(HIGHEST)
     return learned_selection.learn(scores, regrets(scores), epsilon=1.0, reach=REACH, steps=100)
 
 
 def plain_law(chooser, scores, last=400):
-    """P of every candidate by the sum over all values of the noises of all candidates, ties shared: two or three candidates."""
+    """P of every candidate, summed over all values of the noises, with ties shared; for two or three candidates."""
     f = np.concatenate([[0.0], chooser.fall])
     while len(f) <= last + 1:
         f = np.append(f, f[-chooser.shift] + chooser.rate)
@@ -74,7 +74,7 @@ def test_the_law_is_that_of_the_noisiest_score(learned, scores):
 
 
 def test_levels_that_are_not_looked_at_hold_nothing(x64):
-    """Of two candidates the one that is two behind wins with e^-f(2) / 2, if f rises by as much in any two steps."""
+    """Of two candidates the one that is two behind wins with probability e^-f(2) / 2, if f rises by the same amount in any two steps."""
     rate = 1 - 2.0**-20
     chooser = learned_selection.mechanism([rate, rate], epsilon=1.0)
     assert float(chooser.pmf(np.array([0, 2], np.int32))[0]) == pytest.approx(math.exp(-rate) / 2, rel=1e-12)
@@ -103,7 +103,7 @@ def test_permute_and_flip_is_one_of_them():
 @pytest.mark.parametrize("epsilon", [1.0, 0.3, 1 / 3, 3.7])
 @pytest.mark.parametrize("shift", [1, 2])
 def test_what_is_too_steep_by_roundings_only_is_taken(epsilon, shift):
-    """Permute-and-flip itself was refused; what is taken is private in exact numbers."""
+    """Permute-and-flip itself was once refused; what is accepted is private in exact arithmetic."""
     for each in (np.arange(1, 65) * epsilon / shift, np.ceil(np.arange(1, 65) / shift) * epsilon):
         made = learned_selection.mechanism(each, epsilon=epsilon, shift=shift)
         first = [*[Fraction(0)] * shift, *map(Fraction, np.asarray(made.fall).tolist())]
@@ -115,13 +115,13 @@ def test_what_is_too_steep_by_roundings_only_is_taken(epsilon, shift):
 
 
 def neighbouring(scores):
-    """Ordered pairs of rows of which each entry differs by at most 1."""
+    """Ordered pairs of different rows whose entries differ by at most 1 each."""
     near = np.abs(scores[:, None] - scores[None]).max(axis=2) <= 1
     return np.argwhere(near & ~np.eye(len(scores), dtype=bool)).astype(np.int32)
 
 
 def test_private_over_all_neighbours_and_no_steeper(learned):
-    """Exactly, on all scores 0, ..., 4 of three candidates; with 1.2 times the slope refuted, and told by itself."""
+    """Exactly, on all scores 0, ..., 4 of three candidates; 1.2 times the slope is refuted, and its own guarantee says so."""
     scores = vectors(HIGHEST)
     pairs = neighbouring(scores)
     steep = dataclasses.replace(learned, fall=1.2 * learned.fall, rate=1.2 * learned.rate)
@@ -135,7 +135,7 @@ def test_private_over_all_neighbours_and_no_steeper(learned):
 
 
 def test_the_claim_is_tight(x64):
-    """The loser of two that are l apart loses e^-epsilon of its probability when l grows by two; and in one direction by one."""
+    """The probability of the loser of two that are l apart falls by a factor of e^epsilon when l grows by the shift, two or one."""
     for shift, chooser in ((2, steps_of_two(1.0)), (1, learned_selection.mechanism([1 - 1e-6], epsilon=1.0, shift=1))):
         losing = [float(chooser.pmf(np.array([0, lag], np.int32))[0]) for lag in range(1, 8)]
         ratios = np.log(losing[:-shift]) - np.log(losing[shift:])
@@ -162,7 +162,7 @@ def mean_cost(chooser, scores, costs):
 
 @pytest.mark.thorough
 def test_nearly_the_best_selection_there_is(learned):
-    """Over all multisets of three scores 0, ..., 4: within 3 % of the optimum, which permute-and-flip misses by 7 %."""
+    """Over all multisets of three scores 0, ..., 4: within 3 % of the optimum, which permute-and-flip misses by more than 6 %."""
     scores = multisets(HIGHEST)
     costs = regrets(scores)
     best, found = selection.least_cost(scores, costs, epsilon=1.0), mean_cost(learned, scores, costs)
@@ -174,7 +174,7 @@ def test_nearly_the_best_selection_there_is(learned):
 
 @pytest.mark.parametrize("lag", [1, 2, 3])
 def test_of_two_candidates_none_is_better(lag):
-    """p_0 = 1/2, p_1 = 1/(1 + e^epsilon), p_l = e^-epsilon p_(l-2): the least that a private loser can win with."""
+    """p_0 = 1/2, p_1 = 1/(1 + e^epsilon), p_l = e^-epsilon p_(l-2): the least probability with which a private loser can win."""
     epsilon = 1.3
     least = [0.5, 1 / (1 + math.exp(epsilon)), 0.5 * math.exp(-epsilon), math.exp(-epsilon) / (1 + math.exp(epsilon))]
     assert float(steps_of_two(epsilon).pmf([0, lag])[0]) == pytest.approx(least[lag], rel=1e-4)
@@ -272,7 +272,7 @@ def test_scores_beyond_int32_are_refused():
 
 
 def test_steps_of_two_have_derivatives(x64: None) -> None:
-    """Where f is flat nothing is chosen by a level, and yet more f would be."""
+    """Where f is flat a level has no mass, but would have some if f rose there: the derivative accounts for it."""
     chooser = learned_selection.mechanism([0.99, 0.99], epsilon=1.0)
 
     def law(fall: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""`dpjax.enable_loop_kernels`: a flag of the process, beside those that are there, and the same numbers."""
+"""`dpjax.enable_loop_kernels` adds a flag to those of the process, and numbers stay the same."""
 
 import json
 import os
@@ -40,7 +40,7 @@ print(json.dumps(["xla_cpu_small_call" in text, counts]))
 
 @pytest.fixture
 def flags(monkeypatch):
-    """XLA_FLAGS after the call, given those before, with XLA of some version."""
+    """A function that returns XLA_FLAGS after the call, given those before and the version of XLA."""
 
     def after(before, version="0.10.2"):
         monkeypatch.setenv("XLA_FLAGS", before)
@@ -74,7 +74,7 @@ def test_nothing_is_set_where_xla_does_so_by_itself(flags, version):
 
 
 def walked(*arguments):
-    """(whether a loop over 80 KB is one kernel, a count of trials) of a process of its own."""
+    """(whether a loop over 80 KB is one kernel, a count of trials) in a separate process."""
     clean = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     done = subprocess.run([sys.executable, "-c", WALK, *arguments], env=clean, capture_output=True, check=True)
     return json.loads(done.stdout)
@@ -84,5 +84,5 @@ def walked(*arguments):
 @builders.on_cpu
 def test_loops_become_kernels_and_counts_stay():
     (_, before), (whole, after) = walked(), walked("whole")
-    assert whole  # of whatever version XLA is
+    assert whole  # whatever the version of XLA
     assert before == after and 0 < before["failed"] < 512

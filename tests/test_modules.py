@@ -13,7 +13,7 @@ STEPS = 60
 
 
 def data():
-    """Features of which the first two say the label."""
+    """Features, of which the first two determine the label."""
     x = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
     return x, (x[:, 0] - x[:, 1] > 0.2).astype(np.float32)
 
@@ -23,7 +23,7 @@ def threshold():
 
 
 def loss_of(learn, feature, key, x, y):
-    """The logistic loss on one half of a threshold that was learned on the other."""
+    """The logistic loss on one half of the data, of a threshold that was learned on the other half."""
     z = learn(key, feature[:100], y[:100])
     return jnp.mean(optax.sigmoid_binary_cross_entropy((z - feature[100:]) / 0.1, y[100:]))
 
@@ -44,7 +44,7 @@ def trained(loss, params):
 
 
 def checked(before, learn, losses):
-    """The loss has halved, the mechanism's numbers are those that it came with, and its release at temperature 0 is private."""
+    """The loss has halved, the mechanism's numbers are unchanged, and its exact form is private, which the soft one is not."""
     assert np.mean(losses[-10:]) < 0.5 * np.mean(losses[:3])
     assert jax.tree.map(float, learn) == jax.tree.map(float, before)
     assert learn.exact().guarantee().covers(1.0, 0.0) and not learn.guarantee().covers(1.0, 0.0)

@@ -59,7 +59,7 @@ LEARNERS = {
 
 
 def sample_of(rows=50, n_valid=None, bits=BITS, largest=2**BITS):
-    """Labels that are consistent with points, thresholds and parities in one column each."""
+    """Labels that fit a threshold, a point and a parity, in one column each."""
     rng = np.random.default_rng(0)
     values = rng.integers(0, largest, rows)
     labels = np.stack([values < 40, values == 3, np.bitwise_count(values & 5) % 2 == 1], axis=1)
@@ -67,7 +67,7 @@ def sample_of(rows=50, n_valid=None, bits=BITS, largest=2**BITS):
 
 
 def mixed(learner):
-    """Whether these labels, of another class in each column, leave the learner without an answer: no parities fit them."""
+    """Whether the labels of `sample_of` leave the learner without an answer: no parities fit all of their columns."""
     return isinstance(learner, parities.ParityLearner | parities.Elimination)
 
 
@@ -130,7 +130,7 @@ def test_samples_that_do_not_fit_are_refused(learner):
 
 
 def test_traced_points_outside_the_domain_show_in_the_status(learner):
-    """By the code that every run has, past the checks of what is known."""
+    """By the status code that every run computes, past the checks of concrete values."""
     sample = sample_of().padded()
     x = np.array(sample.x)
     x[7, 0] = 64
@@ -153,7 +153,7 @@ def test_the_tables_name_every_cell_once():
 
 
 def test_a_generic_learner_promises_nothing_for_more_points_than_it_has_room_for():
-    """A histogram may name every point: with room for 256 each run was bottom at the size that was promised."""
+    """A histogram may name every point: with room for 256, each run once gave bottom at the promised size."""
 
     def size(sanitizer, concepts):
         made = generic.learner(sanitizer=sanitizer, concepts=concepts, k=1, epsilon=2.0, delta=1e-5)
@@ -173,7 +173,7 @@ def test_a_generic_learner_promises_nothing_for_more_points_than_it_has_room_for
     with pytest.raises(ValueError, match=r"concepts\.most must be at least 200, .* got 199"):
         size(histogram(299.0), generic.points(bits=12, most=199))
 
-    # Whatever it is told, the size is that for as many points as so many examples may name.
+    # Whatever n the histogram is built for, the size accounts for as many points as that many examples may name.
     assert size(told(10), wide_points) == size(told(60_000), wide_points) == size(told(10**6), wide_points)
     with pytest.raises(ValueError, match=r"concepts\.most must be at least 6\d{4}, .* got 256"):
         size(told(10), generic.points(bits=16, most=256))

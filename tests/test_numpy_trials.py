@@ -36,12 +36,12 @@ BUILD = {
 
 
 def success_counts(learner, d, n, trials, seed):
-    """The specialised program."""
+    """The successes of the specialised program."""
     return numpy_driver.count(PROGRAMS[f"specialised {learner}"], (d, n), trials, seed)
 
 
 def general_counts(learner, d, n, trials, seed):
-    """The general program."""
+    """The successes of the general program."""
     return numpy_driver.count(PROGRAMS[learner], (d, n), trials, seed)
 
 
@@ -61,7 +61,7 @@ def dpjax_successes(learner, capacity, distribution, n, trials):
 
 @functools.partial(jax.jit, static_argnums=(1, 4))
 def dpjax_laws(learner, capacity, distribution, n, samples):
-    """Exact success probabilities given samples."""
+    """Exact success probabilities given each of several samples."""
 
     def law(key):
         zone = distribution.within(jnp.asarray(numpy_trials.ALPHA, float))

@@ -1,4 +1,4 @@
-"""The table of what a GPU would run is that of the programs, and it would show a sort by several keys."""
+"""The published table of what a GPU would run matches the programs, and would show a sort by several keys."""
 
 import pathlib
 
@@ -14,7 +14,7 @@ PAGE = pathlib.Path(__file__).parent.parent / "experiments/benchmarks/README.md"
 
 
 def both_ways(key: jax.Array, x: jax.Array) -> jax.Array:
-    """Two sorts, the second in a loop, by one key and by two."""
+    """Two sorts: one by one key, and one by two keys in a loop."""
     (once,) = lax.sort((x + jax.random.bits(key, x.shape),), num_keys=1)
 
     def body(_: jax.Array, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:

@@ -27,7 +27,7 @@ def best(domain, n, relation, *, epsilon=1.0, delta=0.0, **more):
 
 
 def two_values(n, relation, epsilon, delta):
-    """|X| = 2: from n zeros to n ones one path of neighbours, symmetric about its middle, along which Pr[wrong] shrinks.
+    """|X| = 2: one path of neighbours leads from n zeros to n ones, symmetric about its middle, away from which Pr[wrong] shrinks.
 
     A neighbour's least Pr[wrong] is e^-epsilon (q - delta). Under add/remove the middle is the empty set, with q = 1/2, n steps away.
     Under replace-one it is n/2 steps away; for odd n the two middle datasets mirror each other: 1 - q <= e^epsilon q + delta.
@@ -66,7 +66,7 @@ def test_one_point(epsilon, delta):
 
 
 def naive(datasets, pairs, judged, domain, epsilon, delta):
-    """One variable a dataset and output, one constraint a pair and SET of outputs; no symmetry, dense."""
+    """One variable for each dataset and output, one constraint for each pair and SET of outputs; no symmetry, dense."""
     place = np.arange(len(datasets) * domain).reshape(len(datasets), domain)
     rows, limits, laws = [], [], []
     for row in judged:
@@ -123,7 +123,7 @@ def test_add_or_remove_agrees_with_the_naive_programme(domain, n, largest, delta
 
 
 def test_the_smallest_sizes_matter():
-    """|X| = 6, n = 2: asking for privacy on sizes 1 and 2 only is not enough; the module's docstring quotes the numbers."""
+    """|X| = 6, n = 2: requiring privacy on sizes 1 and 2 only is not enough; the module's docstring quotes the numbers."""
     assert naive_multisets(6, 2, 1, 2, 1.0, 0.0) == pytest.approx(0.1814, abs=5e-5)
     assert best(6, 2, ADD).failure == pytest.approx(0.2012, abs=5e-5)
 
@@ -222,7 +222,7 @@ def test_group_privacy_relates_the_two_relations(domain, n):
 
 
 def depth_law(relation, epsilon):
-    """The exponential mechanism on min(#<=x, #>=x); the depth only grows with a point, so add/remove needs no factor 2."""
+    """The exponential mechanism on min(#<=x, #>=x); the depth only grows when a point is added, so add/remove needs no factor 2."""
 
     def law(counts):
         depth = jnp.minimum(jnp.cumsum(counts), jnp.cumsum(counts[::-1])[::-1])
@@ -249,7 +249,7 @@ def test_the_exponential_mechanism_is_private_and_no_better(relation):
 
 
 def test_monotone_weights_are_not_private_under_replace_one():
-    """Negative control of the one above."""
+    """Negative control of the test above."""
     counts = exact.histograms(5, [4])
     assert exact.worst_pair(depth_law(ADD, 1.0), counts, exact.neighbours(counts, REPLACE), 1.0).delta > 1e-2
 
@@ -265,7 +265,7 @@ def test_least_n_is_least(relation, delta):
 
 
 def test_least_n_says_when_it_cannot_tell():
-    """beta between the two certified sides."""
+    """beta lies between the two certified bounds."""
     found = best(3, 1, REPLACE)
     between = (found.failure + found.lower_bound) / 2
     assert found.lower_bound < between < found.failure
@@ -339,7 +339,7 @@ def test_what_cannot_be_listed_is_refused():
 
 
 def test_the_limits_count_constraints_right(monkeypatch):
-    """The size is foretold from domain and n alone; reflection leaves half the pairs, or a little more."""
+    """The number of constraints follows from domain and sizes alone; reflection leaves half the pairs, or a little more."""
     for relation, domain, n in [(REPLACE, 4, 3), (REPLACE, 5, 4), (ADD, 4, 3), (ADD, 5, 2)]:
         sizes = optimal._sizes(n, relation, None, False)
         pairs = exact.neighbours(exact.histograms(domain, sizes), relation)
@@ -352,7 +352,7 @@ def test_the_limits_count_constraints_right(monkeypatch):
 
 @pytest.mark.parametrize(("name", "function"), [("absolute", abs), ("square", np.square), ("zero_one", np.sign)])
 def test_tails_in_closed_form_cost_what_their_sums_do(name, function):
-    """A loss by its name, and as a function, which is added up."""
+    """A loss given by its name, and the same loss given as a function, whose values are summed."""
     for sensitivity, reach in ((1, 2), (3, 7)):
         description = added_noise.tails(epsilon=0.7, sensitivity=sensitivity, reach=reach)
         summed = added_noise.coefficients(lambda x: abs(function(x)), description)
@@ -360,13 +360,13 @@ def test_tails_in_closed_form_cost_what_their_sums_do(name, function):
 
 
 def test_a_programme_is_too_large_whatever_kind_of_integer_says_so():
-    """Products of NumPy's integers wrap round."""
+    """Products of NumPy's integers would wrap round."""
     with pytest.raises(ValueError, match="privacy constraints"):
         optimal.interior_point(np.int32(2000), 1, epsilon=1.0, delta=0.0, relation="REPLACE_ONE")
 
 
 def test_places_stand_for_all_integers_and_their_multiples_for_whole_tails():
-    """A law added up over the places, each as often as it counts, is added up over all integers."""
+    """The sum of a law over the places, each with its multiplicity, is the sum over all integers."""
     for sensitivity, reach in ((1, 2), (2, 4), (3, 7)):
         description = added_noise.tails(epsilon=0.7, sensitivity=sensitivity, reach=reach)
         law = np.arange(1.0, reach + 2)

@@ -131,7 +131,7 @@ def from_steps(points, first, steps, exponent):
 
 
 def test_runs_of_many_pieces_that_only_rise_reach_the_end():
-    """Of as many as have no word for level, place and direction."""
+    """With so many pieces that no single word holds level, place and direction."""
     n = 2**15 - 1
     points = wide.from_ints(range(n), 17)
     pieces = from_steps(points, jnp.int32(0), jnp.ones(n, jnp.int32), jnp.int32(16))[0]
@@ -212,7 +212,7 @@ def test_order_statistics_follow_their_beta_laws(n):
 
 
 def test_unsorted_they_are_independent_uniforms():
-    """All n of a sample together: sums of a symmetric function, which order does not change."""
+    """All n of a sample together: sums over a sample, which its order does not change."""
     n = 50
     values = np.asarray(uniforms(jax.random.key(4), 127, jnp.int32(n), 20_000))[:, :n] / 2.0**32
     sums = np.sum((values < 0.3), axis=1)
@@ -252,7 +252,7 @@ def test_ratio_is_within_three_units():
 
 @pytest.mark.parametrize("denominator", [5, 1000, 2**31 + 12345, 2**32 - 1])
 def test_ratio_is_monotone_up_to_the_whole(denominator):
-    """Even at numerator = denominator, which a last spacing of 0 makes: no overflow."""
+    """There is no overflow even at numerator = denominator, which occurs if the last spacing is 0."""
     near_the_end = range(max(denominator - 500, 0), denominator + 1)
     values = ratios_of([(x, denominator) for x in near_the_end])
     assert values == sorted(values) and values[-1] >= 2**32 - 4
@@ -265,7 +265,7 @@ def test_reciprocal_is_exact():
     assert values.tolist() == [(2**63 - 1) // d for d in divisors]
 
 
-# Above 128 rows of 32, totals are added up likewise.
+# With more than 128 rows of 32, the totals of rows are summed in the same way.
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 2048, 4096, 4097, 150_001])
 def test_running_sums_wrap_like_cumsum_and_maxima_are_cummax(n):
     values = np.random.default_rng(n).integers(0, 2**32, n, np.uint32)
@@ -333,13 +333,13 @@ def test_the_three_shapes_agree_on_realizable_samples(bits):
 
 @jax.jit
 def sorted_both_ways(x):
-    """By swaps of neighbours where they suffice, and by a sort."""
+    """Sorted by swaps of neighbours where they suffice, and by a sort."""
     return order_statistics.sort_nearly(x), wide.sort(x)[0]
 
 
 @pytest.mark.parametrize("bits", [20, thorough(70)])
 def test_rows_nearly_in_order_are_sorted_like_any(bits):
-    """Up to 1, 5 and 60 rows from their places, the last by a sort; with ties; 1, 2 and 64 rows."""
+    """Rows up to 1, 5 and 60 places from their own, the last by a sort; with ties; 1, 2 and 64 rows."""
     rng = np.random.default_rng(0)
     for n in (1, 2, 64):
         for far in (1, 5, 60):

@@ -17,7 +17,7 @@ def named(panel):
 
 
 def test_the_interval_found_is_good():
-    """Remark 3.5, and one of the five hypotheses has few errors."""
+    """Remark 3.5 holds, and one of the five hypotheses has few errors."""
     chosen, balance = named("interval: chosen"), [row.value for row in records.series(ROWS, "interval: balance")["W"]]
     at = 0.4 * 6000
     assert balance == sorted(balance) and chosen["status"] == 0
@@ -82,7 +82,7 @@ def test_runs_fall_into_step_after_the_first_noise(noise, differ):
 
 
 def test_so_many_slices_differ():
-    """Drawn and exact on the committed table: 7 comparisons at 1e-6 each, by the normal approximation."""
+    """Drawn and exact probabilities of the committed table: 7 comparisons at 1e-6 each, by the normal approximation."""
     lines = records.series(ROWS, "domino: differing")
     assert all(row.value == 1.0 for row in lines["without noise"])
     exact = np.array([row.value for row in lines["with noise, exact"]])

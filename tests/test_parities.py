@@ -137,7 +137,7 @@ def test_law_is_the_definition(bits: int) -> None:
 
 
 def test_population_failure_by_enumeration_is_below_the_closed_form() -> None:
-    """All 4^6 samples of two bits: the mean of exact laws, at an n that sample_size gives for its own beta."""
+    """All 4^6 samples of two bits: the mean of exact laws, at the n that the closed form gives for its own value of beta."""
     learner, n = parities.exponential(bits=2, epsilon=3.0), 6
     bound = 3 * ((1 + math.exp(-1.5)) / 2) ** n
     xs = np.array(list(itertools.product(range(4), repeat=n)), np.uint32)
@@ -165,7 +165,7 @@ def test_agnostic_sample_size_suffices() -> None:
 
 
 def test_a_traced_label_that_is_none_shows_in_the_status() -> None:
-    """It would count three times over: a sensitivity of more than 1."""
+    """A label of 2 would count three times: the sensitivity would be more than 1."""
     learner = parities.exponential(bits=3, epsilon=1.0)
     run = jax.jit(lambda y: learner(jax.random.key(0), Sample(x=wide.from_ints([1, 2], 3), y=y)))
     assert int(run(jnp.array([0, 1])).status) == Status.OK
@@ -183,7 +183,7 @@ def test_what_is_no_parity_is_refused() -> None:
 
 
 def test_a_trial_fails_from_errors_above_alpha_on() -> None:
-    """Another parity errs on a half."""
+    """Any other parity errs on half of the points."""
     wrong = jax.tree_util.Partial(lambda key, sample: jnp.array([5], jnp.uint32))
     law = concept.uniform_single(bits=3, target=1)
     for alpha, failed in ((0.5, False), (0.499, True)):
@@ -210,7 +210,7 @@ def test_a_trial_of_two_concepts_fails_where_one_of_them_is_missed() -> None:
 
 
 def test_a_trial_that_releases_nothing_fails_whatever_the_target() -> None:
-    """All zeros, which are shown then, are the target here."""
+    """The hypothesis shown then is all zeros, which is the target here."""
     bottom = jax.tree_util.Partial(
         lambda key, sample: Outcome.of(jnp.zeros(1, jnp.uint32), jnp.int32(Status.BOTTOM), {})
     )
@@ -273,7 +273,7 @@ def test_targets_may_be_an_array_of_numbers():
     "hypotheses", [None, 3, 3.7, np.array([3, 4]), jnp.array([3, 4], jnp.uint32), jnp.array([[3.0], [4.0]])]
 )
 def test_what_is_no_row_of_parities_is_no_hypothesis(hypotheses: Any) -> None:
-    """It was broadcast: two targets that were found had an error of 1/2."""
+    """It was once broadcast: two targets that were found had an error of 1/2."""
     law = concept.uniform(bits=6, targets=[3, 4])
     assert law.errors(jnp.array([[3], [5]], jnp.uint32)).tolist() == [0.0, 0.5]
     with pytest.raises((TypeError, ValueError), match="hypotheses must"):

@@ -24,7 +24,7 @@ def points_of(values, bits, rows=31):
 
 @functools.cache
 def law():
-    """(mechanism, stacked points) -> the laws of each run on a domain of 8, for all of them: one program for each shape and base."""
+    """(mechanism, stacked points) -> the law of each run on a domain of 8, for each of the points: one program for each shape and base."""
     return jax.jit(jax.vmap(lambda made, points: made.pmfs(made.prepare(points), 8)[:, :-1], in_axes=(None, 0)))
 
 
@@ -39,7 +39,7 @@ def laws_of(made, several):
 @pytest.mark.thorough
 @pytest.mark.parametrize(("most", "before", "after"), [(1, (0, 15), (4, 15)), slow(2, (0, 5, 15), (0, 4, 15))])
 def test_no_neighbouring_points_refute_the_guarantee(most, before, after, x64):
-    """All multisets of so few points of 8, and clusters of up to 31; the runs are independent, so their worst losses add up."""
+    """All multisets of up to `most` points of 8, and clusters of up to 31; the runs are independent, so their worst losses add up."""
     made = quantiles.permute_and_flip(bits=3, fractions=[0.3, 0.4], epsilon=1.0, base="scales", origin=3)
     small = [list(values) for n in range(most + 1) for values in itertools.combinations_with_replacement(range(8), n)]
     clusters = [[a] * i + [b] * j for a, b in ((0, 7), (2, 3), (6, 7)) for i in before for j in after]
@@ -48,7 +48,7 @@ def test_no_neighbouring_points_refute_the_guarantee(most, before, after, x64):
     logs = dict(zip(every, np.log(laws_of(made, every)), strict=True))
     losses = [logs[there] - logs[here] for here, there in pairs]
     worst = max(max(loss.max(axis=1).sum(), -loss.min(axis=1).sum()) for loss in losses)
-    assert 0.8 < worst <= 1 + 1e-9, worst  # so four fifths of it are refuted
+    assert 0.8 < worst <= 1 + 1e-9, worst  # so four fifths of epsilon are refuted
 
 
 @pytest.mark.thorough
@@ -60,7 +60,7 @@ def test_it_is_private_by_the_verifier(x64):
 
 
 def test_it_is_not_zcdp_like_the_exponential_mechanism(x64):
-    """Two candidates that weigh the same, of which one falls by e^-1: the exponential mechanism would be 1/8-zCDP."""
+    """If one of two equal weights falls by a factor of e, the divergence is above 2/8; the exponential mechanism is 1/8-zCDP."""
     made, other = (
         make(bits=2, fractions=[0.25, 0.75], epsilon=1.0)
         for make in (quantiles.permute_and_flip, quantiles.rank_exponential)
@@ -94,8 +94,8 @@ def test_laws_by_scales_are_those_over_all_orders(origin, x64):
 
 
 def test_laws_of_pieces_are_those_of_their_points(x64):
-    """Up to 300 points, against the polynomial of `report_noisy_max`, which quadrature integrates without error; and never worse, by
-    the exponential mechanism's law: whatever counts as good is at least as likely."""
+    """Up to 300 points, against the polynomial of `report_noisy_max`, which quadrature integrates without error; and never worse
+    than the exponential mechanism: whatever counts as good is at least as likely."""
     rng = np.random.default_rng(0)
     lengths = rng.geometric(0.1, 24)
     exactly = jax.jit(lambda scores: report_noisy_max.log_pmf(scores, epsilon=2.0))
@@ -120,7 +120,7 @@ def test_laws_of_pieces_are_those_of_their_points(x64):
 
 @pytest.mark.thorough
 def test_by_scales_it_may_err_more(x64):
-    """The counter-example of the page: it favours points that weigh more, which need not err less."""
+    """The module's counter-example: the mechanism favours points that weigh more, which need not err less."""
     points = points_of([4] * 5 + [15] * 5, 4)
     place = np.arange(16)
     errors = np.where((place >= 4) & (place <= 15), 0.0, 5.0)
@@ -155,8 +155,8 @@ def test_runs_follow_the_law_on_a_wide_domain(bits):
 
 @pytest.mark.thorough
 def test_points_are_drawn_by_the_law_of_pieces():
-    """20,000 draws each, where hardly any point weighs much and where many do: thinning takes many turns, and one. Five standard deviations
-    for 25 pieces: by chance once in 70,000."""
+    """20,000 draws each, where hardly any point has much weight (thinning takes many turns) and where many do (it takes one). Five standard
+    deviations for 25 pieces: by chance once in 70,000."""
     lengths, runs = [1, 3, 50, 1000, 10**6], 20_000
     starts, last = np.cumsum([0, *lengths[:-1]]).tolist(), sum(lengths) - 1
 
@@ -185,7 +185,7 @@ def test_points_are_drawn_by_the_law_of_pieces():
 
 
 def test_draws_end_by_keys_that_stand_still_under_vmap():
-    """rbg gives all lanes the words of the first one's key: a lane whose loop goes on would see the same ones for ever."""
+    """rbg gives all lanes the words of the first lane's key: a lane whose loop goes on would see the same words for ever."""
     made = quantiles.permute_and_flip(bits=3, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
     points = made.prepare(points_of([1, 2, 2, 3], 3))
     keys = jax.random.split(jax.random.key(1, impl="rbg"), 64)
@@ -207,7 +207,7 @@ def test_the_error_stated_is_kept_on_hard_data():
 
 @pytest.mark.thorough
 def test_a_law_has_the_derivative_of_its_differences(x64):
-    """In epsilon, through the root that Newton's method finds."""
+    """The derivative in epsilon, through the root that Newton's method finds."""
     points = points_of([2, 2, 5, 6], 3)
 
     def probability(epsilon):

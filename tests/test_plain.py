@@ -1,4 +1,4 @@
-"""The plain twins: each has an example, and is named by what it is the twin of."""
+"""The plain twins: each has an example, and the algorithm that it is a twin of names it."""
 
 import importlib
 import pathlib

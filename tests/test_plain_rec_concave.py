@@ -1,4 +1,4 @@
-"""The reference itself, against Figure 5 written out point by point, and against values known otherwise."""
+"""The reference itself, against Figure 5 written out point by point, and against values known by other means."""
 
 import math
 import random
@@ -165,7 +165,7 @@ def log_uniform_sample(rng, bits, size):
 
 @pytest.mark.slow
 def test_success_on_64_bits_is_where_it_should_be():
-    """RecConcave at alpha = 0.1, hence LearnThresholds at 0.2: over draws 0.96 to 0.99 for m = 2000."""
+    """RecConcave at alpha = 0.1, hence LearnThresholds at 0.2: over several draws success was 0.96 to 0.99 for m = 2000."""
     rng = random.Random(2)
     for size, low, high in ((2000, 0.95, 0.995), (5000, 1 - 1e-8, 1 - 1e-11)):
         xs, ys = log_uniform_sample(rng, 64, size)

@@ -41,7 +41,7 @@ def walked(data, bits, level):
 
 
 def walk_price(data, z, bits, level):
-    """The hockey-stick of the two walks, both ways; going on is no common outcome if what is handed on is far."""
+    """The larger hockey-stick of the two walks in both directions; going on is no common outcome if what is handed on is far apart."""
     (one, deep, rest), (two, deep2, rest2) = (walked(tuple(sorted(each)), bits, level) for each in (data, (*data, z)))
     far = max((deep - deep2).total(), (deep2 - deep).total()) > 1 or (rest - rest2).total() + (rest2 - rest).total() > 1
     if far:
@@ -73,7 +73,7 @@ def test_base_case_is_the_exponential_mechanism():
 
 @pytest.mark.parametrize("monotone, rate", [(False, 2.0), (True, 1.0)])
 def test_base_case_is_private_and_the_flag_is_tight(monotone, rate):
-    """q only grows with the data, so halved weights buy half of epsilon."""
+    """q only grows with the data, so weights exp(epsilon q / 2) cost only half of epsilon."""
 
     def worst(rate):
         laws = [[reference.base_law(x, 4, rate, monotone) for x in (d, (*d, z))] for d, z in neighbours(4, 6)]
@@ -236,7 +236,7 @@ def test_empty_and_tiny_data():
 
 @pytest.mark.parametrize("epsilon, delta", [(2.0, 0.2), (2.0, 0.1), (1.0, 0.2)])
 def test_a_walk_costs_what_it_says(epsilon, delta):
-    """With t1 = g - 1 and K = 2 t2 - 3; one less of either and it does not."""
+    """With t1 = g - 1 and m2 = 2 t2 - 3; with one less of either it costs more."""
     assert worst_walk(2, shifted(epsilon, delta, 1, 3)) <= 1 + TOLERANCE
     assert worst_walk(2, shifted(epsilon, delta, 2, 3)) > 1.05
     assert worst_walk(2, shifted(epsilon, delta, 1, 4)) > 1.25
@@ -300,7 +300,7 @@ def test_total_is_within_the_guarantee(depth, m1, noise):
     ],
 )
 def test_bad_pairs_found_by_search(epsilon, delta, t1, m1, m2, data, z, found):
-    """Pairs on four bits that hill-climbing found; the second delta0 of a level must carry e^eps0, 2 delta0 is false."""
+    """Pairs on four bits that hill-climbing found; the second delta0 of a level must carry e^eps0, as 2 delta0 is too little."""
     level = uniform_level(epsilon, delta, t1, m1, m2)
     data = list(Counter(data).elements())
     one, two = (tree_log_law(points, 4, [level], epsilon) for points in (data, [*data, z]))

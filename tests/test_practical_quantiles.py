@@ -73,7 +73,7 @@ def test_no_neighbouring_points_refute_the_tree():
 
 @pytest.mark.parametrize("generator", ["threefry2x32", builders.thorough("rbg")])
 def test_all_fractions_meet_the_same_tree_whatever_the_generator(generator):
-    """rbg gives all lanes words of the first one's key; a tree for each fraction would cost a budget for each."""
+    """rbg gives all lanes the words of the first lane's key; a tree for each fraction would cost a budget for each."""
     tree = quantiles.tree(bits=8, fractions=[0.5, 0.5 + 2**-30], epsilon=1.0, branching=2)
     points = Points.create(wide.from_ints([1] * 100 + [200] * 100, 8))
     found = jax.vmap(lambda key: tree(key, points).hypothesis)(jax.random.split(jax.random.key(0, impl=generator), 32))
@@ -92,7 +92,7 @@ def test_the_tree_follows_its_law():
 
 @pytest.mark.slow
 def test_all_quantiles_are_read_off_one_structure():
-    """Each is what it would be alone: so the price does not depend on their number."""
+    """Each is the same as alone, so the privacy cost does not depend on their number."""
     points = points_of(np.random.default_rng(0).integers(0, 2**40, ROWS).tolist(), 40)
     fractions = [0.1, 0.2, 0.5, 0.9]
     together = quantiles.tree(bits=40, fractions=fractions, epsilon=3.0)
@@ -100,11 +100,11 @@ def test_all_quantiles_are_read_off_one_structure():
     for i, fraction in enumerate(fractions):
         alone = runs(quantiles.tree(bits=40, fractions=[fraction], epsilon=3.0), keys(50), points).hypothesis
         np.testing.assert_array_equal(alone[:, 0], both[:, i])
-    assert np.unique(np.asarray(both[:, 2]), axis=0).shape[0] > 10  # which are drawn
+    assert np.unique(np.asarray(both[:, 2]), axis=0).shape[0] > 10  # and they are random
 
 
 def test_every_node_of_every_level_has_its_own_noise():
-    """All nodes of four levels: equal keys would make equal noise, which differences of counts would cancel."""
+    """Six nodes on each of four levels: equal keys would make equal noise, which differences of counts would cancel."""
     nodes = [(level, [low, high]) for level in range(4) for low in range(3) for high in range(2)]
     level, prefix = (
         np.array(part, kind) for part, kind in zip(zip(*nodes, strict=True), (np.int32, np.uint32), strict=True)
@@ -116,7 +116,7 @@ def test_every_node_of_every_level_has_its_own_noise():
 @pytest.mark.slow
 @pytest.mark.parametrize("branching", [4, builders.slow(16)])
 def test_without_noise_the_tree_finds_the_quantiles(branching):
-    """At an epsilon at which no noise is seen: wide domains, widths that do not divide them, ties, one point, fractions near the ends."""
+    """With epsilon so large that no noise shows: wide domains, widths that do not divide them, ties, one point, fractions near the ends."""
     fractions = [2.0**-30, 0.01, 1 / 3, 0.5, 0.99, 1 - 2.0**-30]
     made = quantiles.tree(bits=61, fractions=fractions, epsilon=1e4, branching=branching)
     top = 2**61 - 1
@@ -146,7 +146,7 @@ def test_the_error_stated_for_the_tree_is_kept():
 
 
 def test_weights_are_those_of_least_squares():
-    """Of a path: children's counts, and the estimate from above as one more measurement of their sum."""
+    """Along a path: the children's counts, and the estimate from above as one more measurement of their sum."""
     made = quantiles.tree(bits=12, fractions=[0.5], epsilon=1.0, branching=4)
     variance = 1.0
     for weight in made.weights():
@@ -166,7 +166,7 @@ def on_eight():
     return jax.jit(lambda made, points: made.pmfs(made.prepare(points), 8)[:, :-1])
 
 
-@pytest.mark.slow  # of fewer points: the verifier, below
+@pytest.mark.slow  # the verifier below covers fewer points
 @pytest.mark.parametrize(("fractions", "direction"), [([0.5], "up"), ([0.2, 0.7], "nearer"), ([0.2, 0.7], "up")])
 def test_no_neighbouring_points_refute_unbounded_quantiles(fractions, direction, x64):
     """All multisets of up to two points of 8, and clusters of up to 30; runs are independent, so their worst losses add up."""
@@ -183,7 +183,7 @@ def test_no_neighbouring_points_refute_unbounded_quantiles(fractions, direction,
         for p in range(0, 8, 1 if len(values) < 3 else 3):
             loss = logs(sorted([*values, p])) - here
             worst = max(worst, loss.max(axis=1).sum(), -loss.min(axis=1).sum())
-    assert 0.7 < worst <= 1 + 1e-9, worst  # so seven tenths of it is refuted
+    assert 0.7 < worst <= 1 + 1e-9, worst  # so seven tenths of epsilon are refuted
 
 
 @pytest.mark.thorough
@@ -194,7 +194,7 @@ def test_unbounded_quantiles_are_private_together_by_the_verifier(x64):
     assert not dpjax.check(made, n=2, domain=4, epsilon=0.25).delta <= 1e-12  # negative control
 
 
-@pytest.mark.slow  # on other data: conformance
+@pytest.mark.slow  # `test_conformance` covers other data
 def test_naive_laws_of_unbounded_quantiles(x64):
     """No point, one, many; both directions; fractions near the ends."""
     fractions, rng = [1e-6, 0.3, 0.8], np.random.default_rng(0)
@@ -208,7 +208,7 @@ def test_naive_laws_of_unbounded_quantiles(x64):
 
 @pytest.mark.slow
 def test_the_error_stated_for_unbounded_quantiles_is_kept():
-    """On grid points, of 200 bits: B = (3/a) ln(q (K + 1)/beta)."""
+    """On points of a grid, of 200 bits: B = (3/a) ln(q (K + 1)/beta)."""
     made = quantiles.unbounded(bits=200, fractions=[0.3, 0.5, 0.9], epsilon=2.0, base=2.0)
     asked = made.grid.shape[0]
     within = 3 / float(made.rate()) * np.log(3 * (asked + 1) / 0.1)
@@ -238,7 +238,7 @@ def slices_law(values, epsilon=0.5, spacing=7, **given):
 
 
 def test_no_neighbouring_points_refute_noisy_slices():
-    """All multisets of up to 15 zeros and ones; where slices are cut, delta is needed."""
+    """All multisets of up to 15 zeros and ones; a quarter of epsilon is refuted at the same delta."""
     made = small_slices()
     guarantee = made.guarantee()
     assert int(made.spacing) == 7 and guarantee.epsilon == pytest.approx(1.5 + 4 + 1 + np.log(4 / 3))
@@ -252,7 +252,7 @@ def test_no_neighbouring_points_refute_noisy_slices():
 
 
 def test_ranks_of_noisy_slices_drift_no_further_than_their_noise_is_likely_to():
-    """A third of what narrow gaps leave of beta is for both tails of the noise of q ranks: from the sample size back to that noise."""
+    """Both tails of the noise of q ranks get a third of what narrow gaps leave of beta: from the sample size back to that noise."""
     alpha, beta, rank_epsilon, count_epsilon, m, q = 0.01, 0.1, 0.5, 0.5, 20, 3
     made = quantiles.noisy_slices(
         solver=interior_point.exponential(bits=12, epsilon=1.0),
@@ -285,7 +285,7 @@ def test_noisy_slices_follow_their_law():
 
 @pytest.mark.thorough
 def test_a_shift_of_ranks_costs_what_is_paid_for():
-    """A node of the tree of prefixes is shifted for each level at most, and two neighbours differ by few nodes."""
+    """At most as many nodes of the prefix tree as it has levels are shifted, by 1 each; and the tail bound holds for sums of noises."""
     for q in (1, 2, 3, 7, 8, 100):
         nodes = _prefixes(q).astype(int)
         for j in range(q):
@@ -354,7 +354,7 @@ def test_bad_arguments_are_refused(method, given, error, match):
 
 
 def test_narrow_gaps_between_slices_are_paid_for_to_the_last_rank():
-    """A gap of 2m + 1 or less is one too many: of `spacing` the noises must leave more, and may take spacing - (2m + 1)."""
+    """Gaps of 2m + 1 or less count towards delta, though one of 2m + 1 is released: noises of spacing - (2m + 1) or more do."""
     made = small_slices()  # of two ranks, by two noises, each of rate rank_epsilon / 2
     room = int(made.spacing) - (2 * SLICES["m"] + 1)
     assert made.guarantee().delta == pytest.approx(bounds.noise_tail(2, room * SLICES["rank_epsilon"] / 2), rel=1e-9)

@@ -140,7 +140,7 @@ def classes():
 
 
 def test_every_class_is_found_where_it_says():
-    """What pickle needs."""
+    """Pickle needs this."""
     assert len(classes()) > 60
     for cls in classes():
         assert getattr(importlib.import_module(cls.__module__), cls.__qualname__) is cls
@@ -184,7 +184,7 @@ def test_learners_show_numbers():
 
 
 def test_wide_integers_are_shown_as_integers():
-    """Fields whose last axis is called limbs."""
+    """They are the fields whose last axis is called limbs."""
     event, text = events.Interval.of((3, 2**40), 2), "Interval(low=3, high=1099511627776)"
     traced = []
     jax.jit(lambda _: traced.append(repr(event)))(0.0)  # known numbers stay known where others are traced
@@ -211,7 +211,7 @@ def test_keys_are_not_shown():
 
 
 def test_keys_of_two_generators_are_not_equal():
-    """Of which both are made of the same words."""
+    """Both are made of the same words."""
     one, other = (jax.random.key(0, impl=impl) for impl in ("rbg", "unsafe_rbg"))
     assert jnp.array_equal(jax.random.key_data(one), jax.random.key_data(other))
     assert Recipe(scale=one) == Recipe(scale=jax.random.clone(one)) != Recipe(scale=other)

@@ -17,7 +17,7 @@ INCOMES = np.arange(60.0)
 
 
 def asked(**given):
-    """By the algorithm that compiles fastest, of those with a law, unless another one is given."""
+    """An answer, by default from the algorithm that compiles fastest of those with a law."""
     column = dpjax.encode(INCOMES, unit=1, low=0, high=255)
     arguments = {"data": column, "fractions": [0.25, 0.75], "epsilon": 4.0, "key": jax.random.key(0)}
     return dpjax.quantiles(**arguments | {"algorithm": "rank_exponential"} | given)
@@ -68,7 +68,7 @@ def test_integers_of_64_bits_are_not_rounded():
 
 
 def test_totals_are_stated_in_the_currency_asked():
-    """With a total that is large enough for errors to be small; `algorithm` as for the other tests, whose programs serve here as well."""
+    """The total is large enough for errors to be small; another test uses the same `algorithm`, so that its programs serve here as well."""
     mixed = asked(algorithm="approximate", epsilon=40.0, delta=1e-6)
     assert mixed.guarantee == Guarantee(40.0, 1e-6, ADD_OR_REMOVE_ONE)
     alone = asked(algorithm="approximate", epsilon=None, rho=100.0)
@@ -109,7 +109,7 @@ def test_scales_lie_around_the_value_zero():
 
 @pytest.mark.thorough
 def test_an_answer_does_not_tell_how_many_rows_there_are():
-    """Of 64 rows a run looks at some only: it was the focused algorithm that the answer showed."""
+    """A run on 64 rows processes only some of them; the answer once showed the algorithm focused in this way."""
     column = dpjax.encode(np.full(64, 2, np.uint8), low=0, high=3)
     answer = dpjax.quantiles(column, [0.5], epsilon=50.0, key=jax.random.key(0), algorithm="joint")
     assert answer.algorithm.focused(64).size > 0 == answer.algorithm.size

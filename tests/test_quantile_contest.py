@@ -1,4 +1,4 @@
-"""The contest of quantiles: cells that nobody chose, one budget for all, the best other measured anew, pictures without the extras."""
+"""The contest of quantiles: cells drawn at random, one budget for all, the best rival measured on new runs, cells without the extras."""
 
 import importlib
 import importlib.util
@@ -34,7 +34,7 @@ def test_cells_depend_on_their_number_and_the_seed_alone():
 
 @pytest.mark.parametrize("name", columns.RULES)
 def test_a_rule_holds_what_it_is_made_for(name):
-    """A column is in bounds, all or nearly all of it, and in more than four codes."""
+    """More than 99 % of a column is within bounds, and it takes more than four codes."""
     rule = columns.RULES[name]
     try:
         values = rule.values(np.random.default_rng(0), 400)
@@ -57,7 +57,7 @@ def test_every_method_has_the_same_budget_for_all_quantiles_together(method, cou
 
 
 def test_the_interval_of_a_ratio_holds_at_its_level():
-    """Ratios of exponential variables with means 3 and 2: 1,000 intervals at 95 %, between 93 % and 97 % but once in 300 times."""
+    """1,000 intervals at 95 % for the ratio of means 3 and 2 of exponential variables: 93 % to 97 % hold it, except once in 300 times."""
     rng = np.random.default_rng(0)
     ends = [measure._ratio(rng.exponential(3, 300), rng.exponential(2, 300), 0.95)[1:] for _ in range(1000)]
     holds = np.mean([low <= 1.5 <= high for low, high in ends])
@@ -69,7 +69,7 @@ def test_the_interval_of_a_ratio_holds_at_its_level():
 
 @pytest.fixture
 def rows(monkeypatch):
-    """Of one cell with two rivals and no peers."""
+    """The rows of one cell with two rivals and no peers."""
     few = {name: rivals.METHODS[name] for name in ("joint, targets from n", "tree")}
     ours = {rivals.OURS: lambda wanted: quantiles.rank_exponential(**wanted.given)}
     monkeypatch.setattr(measure, "METHODS", ours | few)
@@ -89,7 +89,7 @@ def test_the_best_other_is_chosen_by_some_runs_and_measured_by_others(rows, monk
     assert ratio.value == pytest.approx(ours / other) and ratio.low < ratio.value < ratio.high and ratio.x == 7
     assert (
         ratios[measure.METHOD].value == pytest.approx(ours / method) and method > 4 * other
-    )  # the other one is left out
+    )  # the better rival is left out
     choosing = {series: value for (panel, series), value in means.items() if panel == measure.CHOSEN}
     assert (
         len(choosing) == 3 and choosing["tree"] > 4 * choosing["joint, targets from n"] and other < choosing["tree"] / 4

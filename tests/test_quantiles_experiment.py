@@ -24,7 +24,7 @@ from experiments.records import Row
 def test_every_method_keeps_the_budget_for_all_quantiles_together(method):
     for number, epsilon, bits in ((3, 1.0, 30), (15, 0.3, 13)):
         wanted = Wanted(even(number), epsilon, delta=1e-6, beta=0.1, bits=bits, origin=0, base=1.01)
-        guarantee = mechanism(method, wanted).guarantee()  # refused above it
+        guarantee = mechanism(method, wanted).guarantee()  # a method above the budget is refused
         assert 0.9 * epsilon < guarantee.epsilon < 1.0001 * epsilon and guarantee.relation == "ADD_OR_REMOVE_ONE"
         assert len(mechanism(method, wanted).fractions) == number
 
@@ -67,5 +67,5 @@ def test_columns_are_quantised_by_public_rules():
     assert (
         column.bits == 30 and column.origin == 0 and np.all(np.diff(column.codes) >= 0) and column.codes.max() <= 10**9
     )
-    assert np.mean(column.codes == 10**9) < 0.01  # what is clipped
+    assert np.mean(column.codes == 10**9) < 0.01  # the share that is clipped
     np.testing.assert_array_equal(column.codes, quantile_trials.column("Pareto", 2000, 1, data.RULES).codes)

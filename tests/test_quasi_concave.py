@@ -63,7 +63,7 @@ class Case:
 
 
 def random_case(rng: np.random.Generator, optimizer: quasi_concave.Amplified, last: int) -> Case:
-    """Seven pieces of all scales, a hill or no structure at all, about as promising as it takes."""
+    """Seven pieces of all scales, a hill or no structure at all, and a promise about as large as required."""
     exponents = rng.integers(0, last.bit_length(), 40).tolist()
     scattered = [min(last, (1 << e) + int(rng.integers(0, 1 << min(e, 30)))) for e in exponents]
     starts = [0, *sorted(itertools.islice(dict.fromkeys([*scattered, 1, 2, 3, 4, last]), 6))]
@@ -77,11 +77,11 @@ def random_case(rng: np.random.Generator, optimizer: quasi_concave.Amplified, la
 
 
 def loose(bits: int, depth: int, epsilon: float = 30.0) -> quasi_concave.Amplified:
-    """A budget with which small functions get answers, and not always the same."""
+    """An optimiser with a budget at which small functions get answers, and not always the same ones."""
     return quasi_concave.amplified(bits=bits, epsilon=epsilon, delta=0.4, beta=0.9, depth=depth)
 
 
-@pytest.mark.slow  # on 65 thresholds: conformance
+@pytest.mark.slow  # `test_conformance` covers 65 thresholds
 @pytest.mark.parametrize(("bits", "depth"), [(6, 2), (4, 1), (6, 3), (11, 1)])
 def test_law_agrees_point_by_point_with_the_reference(bits: int, depth: int, x64: None) -> None:
     rng = np.random.default_rng(1)
@@ -136,7 +136,7 @@ def three(more: float = 1.0) -> dict[str, Any]:
 
 
 def chi_square(counts: np.ndarray, expected: np.ndarray) -> float:
-    """p-value, outcomes expected fewer than 10 times lumped together."""
+    """The chi-square p-value; outcomes expected fewer than 10 times are lumped together."""
     rare = expected < 10
     counts, expected = (np.append(x[~rare], x[rare].sum()) for x in (counts, expected))
     seen = expected > 0
@@ -157,7 +157,7 @@ def points_drawn(optimizer: Any, problem: recursion.Problem, trials: int) -> np.
     return np.where(status == Status.OK, points, 65)
 
 
-@pytest.mark.slow  # where it is one: conformance
+@pytest.mark.slow  # `test_conformance` covers powers of two
 def test_the_amplified_sampler_follows_the_law_and_not_another_where_T_is_no_power_of_two() -> None:
     trials, optimizer, problem = 20_000, three()["amplified"], HILLS.problem()
     counts = np.bincount(points_drawn(optimizer, problem, trials), minlength=66)
@@ -178,9 +178,9 @@ def test_pmf_adds_up_to_the_success_probability(name: str) -> None:
     np.testing.assert_allclose(found, law[:-1][marked].sum(), rtol=1e-4)
 
 
-@pytest.mark.slow  # conformance: the 65 thresholds of 6 bits are such a range
+@pytest.mark.slow  # `test_conformance` has such a range, the 65 thresholds of 6 bits
 def test_no_point_beyond_the_range_is_released() -> None:
-    """A range that is no power of two long is continued to one by RecConcave: what is drawn there is bottom, in runs and in laws."""
+    """RecConcave extends a range whose length is no power of two to one: what is drawn there is bottom, in runs and in laws."""
     last, optimizer = 40, quasi_concave.rec_concave(bits=6, epsilon=1.0, delta=0.3, depth=2)
     pieces = ordered.from_breakpoints([0, 20, 23], [0.0, 6.0, 0.0], last, beyond=0.0)
     problem = quasi_concave.problem(pieces, promise=6, alpha=1.0)
@@ -689,7 +689,7 @@ def test_values_that_floats_do_not_tell_apart_are_refused() -> None:
 
 @pytest.mark.parametrize(("total", "unit"), [(1.5e7, 1.0), (1.5e7 / 16, 1 / 16), (3.0e8, 1.0)])
 def test_what_a_program_subtracts_is_a_multiple_of_what_floats_hold_beside_the_total(total: float, unit: float) -> None:
-    """Rounded up, so that no count moves by more than 1 where a difference is rounded; without a delta it is infinite."""
+    """It is rounded up, so that no count moves by more than 1 where a difference is rounded; without a delta the reserve is infinite."""
     budget, none = budget_of(0.25, 1e-6), budget_of(0.25, 0.0)
     found, nothing = jax.jit(
         lambda *budgets: [amplification.margins(jnp.float32(total), 1.0, each) for each in budgets]
@@ -702,8 +702,8 @@ def test_what_a_program_subtracts_is_a_multiple_of_what_floats_hold_beside_the_t
 
 
 def test_a_level_below_is_twice_as_sensitive() -> None:
-    """Q is p on {10, ..., 19}: F rises by r at 10 and at 19, which only blocks of 2^5 points or more hold both of. So 5 is deeper than the
-    sizes below by the reserve, and these are deeper than 6, behind which nothing rises, by what trim and reserve leave of r."""
+    """Q is p on {10, ..., 19}: F rises by r at 10 and at 19, both of which only blocks of 2^5 points or more hold. So 5 is deeper than
+    smaller sizes by the reserve, and these are deeper than 6, beyond which nothing rises, by what trim and reserve leave of r."""
     budget, host = (jax.tree.map(kind, budget_of(1.0, 1e-3)) for kind in (jnp.float32, np.float64))
     problem = Case([0, 10, 20], [0.0, 200.0, 0.0], 40, 200.0, 1.0).problem()
     law = jax.jit(lambda problem: amplification.choose_size(amplification.steps(problem, budget), budget, 1))(problem)
@@ -716,7 +716,7 @@ def test_a_level_below_is_twice_as_sensitive() -> None:
 
 
 def test_what_was_changed_past_all_checks_is_seen() -> None:
-    """Numbers of the optimiser and of the problem, one at a time."""
+    """Numbers of the optimiser and of the problem, one or two at a time."""
     optimizer = quasi_concave.amplified(bits=6, epsilon=1.0, delta=1e-6, depth=1)
     pieces = ordered.from_breakpoints([0, 1], [5.0, 4.0], 64, beyond=0.0)
     problem = quasi_concave.problem(pieces, promise=5.0, alpha=0.5)
@@ -738,7 +738,7 @@ def test_what_was_changed_past_all_checks_is_seen() -> None:
 
 @pytest.mark.parametrize(("promise", "alpha"), [(1.6e7, 0.45), thorough(1.2e7, 0.45), thorough(8e6, 1.0)])
 def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) -> None:
-    """So does what is trimmed of the steps; beside fractions, integers of 24 bits moved by 2, or not at all."""
+    """So do the trimmed steps; beside fractions, integers of 24 bits once moved by 2, or not at all."""
     budget = budget_of(0.25, 1e-6)
 
     def steps(more: Any) -> Any:
@@ -759,7 +759,7 @@ def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) 
 
 
 def test_whole_qualities_are_compared_with_what_is_rounded_against_us() -> None:
-    """L = 5, 3, 1 against (1 - alpha) p = 2.25, rounded up, and p = 4.5, rounded down: min(L(j) - 3, 4 - L(j + 1)), L(3) = 0."""
+    """L = 5, 3, 1 against (1 - alpha) p = 2.25, rounded up, and p = 4.5, rounded down: min(L(j) - 3, 4 - L(j + 1)) with L(3) = 0."""
     windows = jnp.array([5.0, 3.0, 1.0])
     quality = recursion.window_quality(windows, jnp.int32(2), jnp.float32(4.5), jnp.float32(0.5), whole=True)
     np.testing.assert_array_equal(quality, [min(5 - 3, 4 - 3), min(3 - 3, 4 - 1), min(1 - 3, 4 - 0)])
@@ -792,7 +792,7 @@ def test_a_traced_delta_of_zero_answers_nothing() -> None:
 
 
 def test_a_choice_among_points_worth_nothing_is_none_and_has_a_derivative() -> None:
-    """The choice was NaN, and so was whatever a law multiplied by it."""
+    """The choice was once NaN, and so was whatever a law multiplied by it."""
     quality, where = jnp.array([-jnp.inf, -jnp.inf, 1.0, 0.0]), jnp.array([True, True, False, False])
 
     def law(epsilon: Any, some: Any) -> Any:
@@ -807,7 +807,7 @@ def test_a_choice_among_points_worth_nothing_is_none_and_has_a_derivative() -> N
 
 @pytest.mark.thorough
 def test_what_is_beyond_the_range_may_be_worth_nothing() -> None:
-    """With a third level the law was NaN and every run at a loss; and with whole scores the longest length was always taken."""
+    """With a third level the law was once NaN and no run gave an answer; and with integer scores the longest length was always taken."""
 
     def law(depth: int, **given: Any) -> Any:
         pieces = ordered.from_breakpoints([0, 2**20, 2**30], [0.0, 20.0, 0.0], 2**39 + 1, beyond=-math.inf)

@@ -1,4 +1,4 @@
-"""What makes `dpjax.choose` quick finds what the long way finds."""
+"""The shortcuts of `dpjax.choose` find what the long way finds."""
 
 import math
 
@@ -72,7 +72,7 @@ def test_a_floor_of_learners_by_interior_points_is_one():
 
 
 def test_few_plans_are_made_where_an_epsilon_is_searched_for():
-    """They are what takes time: there were 33."""
+    """Plans take most of the time; once 33 were made here."""
     planning._search.cache_clear()
     dpjax.choose("cdf", bits=2048, n=34_500, alpha=0.1184, delta=5e-9, beta=0.05)
     assert planning._search.cache_info().misses <= 24

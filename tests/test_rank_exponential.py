@@ -36,7 +36,7 @@ def logs_of(made, values):
 
 @pytest.mark.parametrize("fractions", [[0.1], [0.9], [0.25, 0.5, 0.75], [0.05, 0.1, 0.7]])
 def test_ranges_of_runs_are_summed_for_the_worst_new_point(fractions):
-    """The first j runs have range w + f, the others w + 1 - f, w = max(f, 1 - f): the most over j, of the sums and of those of squares."""
+    """The first j runs have range w + f, the others w + 1 - f, w = max(f, 1 - f): the largest sum over j, and that of squares."""
     widest = [max(f, 1 - f) for f in fractions]
     moved = [
         [w + f if i < j else w + 1 - f for i, (w, f) in enumerate(zip(widest, fractions, strict=True))]
@@ -69,7 +69,7 @@ def test_no_neighbouring_points_refute_the_guarantee(fractions, measure, x64):
         for p in range(8):
             loss = logs_of(made, sorted([*values, p])) - here
             worst = max(worst, loss.max(axis=1).sum(), -loss.min(axis=1).sum())
-    assert 0.8 < worst <= 1 + 1e-9, worst  # so four fifths of it are refuted
+    assert 0.8 < worst <= 1 + 1e-9, worst  # so four fifths of epsilon are refuted
 
 
 @pytest.mark.thorough
@@ -129,14 +129,14 @@ def test_the_axis_is_cut_wherever_a_weight_by_scales_changes(bits):
     ],
 )
 def test_a_new_point_does_not_move_the_measure_by_scales(origin, values, p, outcome, x64):
-    """With a cut missing at the outermost scale, which was so, these lose 1.03."""
+    """With a cut missing at the outermost scale, as was once the case, the loss is 1.03."""
     made = quantiles.rank_exponential(bits=31, fractions=[0.5], epsilon=1.0, base="scales", origin=origin)
     laws = [each(made, points_of(sorted(x), 31, 127), _rows([outcome], 31))[0] for x in (values, [*values, p])]
     assert 0.2 < float(np.abs(np.log(laws[1]) - np.log(laws[0])).max()) <= 1 + 1e-9
 
 
 def stick(here, there, epsilon):
-    """The larger delta of the two products of independent runs, at epsilon."""
+    """The larger delta of the two directions between products of independent runs, at epsilon."""
     one, other = (functools.reduce(np.multiply.outer, laws).reshape(-1) for laws in (here, there))
     return max(np.maximum(a - np.exp(epsilon) * b, 0).sum() for a, b in ((one, other), (other, one)))
 
@@ -201,7 +201,7 @@ def test_laws_on_a_wide_domain_are_the_naive_ones(x64):
 @pytest.mark.parametrize("bits", [builders.thorough(1), builders.thorough(60), 64])
 @pytest.mark.parametrize("make", [builders.thorough(quantiles.rank_exponential), quantiles.permute_and_flip])
 def test_intervals_may_end_beyond_the_domain(make, bits):
-    """Cut off, 2^64 was 0: all of the domain had probability 0, and what lies beyond it that of points near 0."""
+    """Truncated, 2^64 was once 0: the whole domain had probability 0, and what lies beyond it that of points near 0."""
     made, points = make(bits=bits, fractions=[0.5], epsilon=1.0), points_of([0, 1, 1], bits, 3)
     end = lambda value: wide.resize(wide.from_ints([value], 96), wide.limbs_for(bits) + 1)  # noqa: E731
     most = 2 ** (32 * wide.limbs_for(bits))
@@ -234,7 +234,7 @@ def _gap_law(values, fractions, size, epsilon):
 
 @pytest.mark.slow
 def test_ranks_of_large_samples_are_exact():
-    """f n is no float32: the whole part and the rest are kept apart."""
+    """f n is no float32: the integer part and the rest are kept apart."""
     n, fraction = 2**20 - 1, 0.3
     made = quantiles.rank_exponential(bits=21, fractions=[fraction], epsilon=1.0)
     points = Points.create(wide.from_uint32(jnp.arange(n, dtype=jnp.uint32), 1), ordered=True)
@@ -247,7 +247,7 @@ def test_ranks_of_large_samples_are_exact():
 
 @pytest.mark.parametrize(("base", "share"), [("uniform", 1.0), ("scales", 0.5)])
 def test_the_error_stated_is_for_the_least_weight_of_a_point(base, share):
-    """2^-bits of all, of which the other half goes by scales: an error e weighs exp(-lambda e) and is to be met but for beta by q runs."""
+    """A point has at least `share` 2^-bits of the measure; an error e weighs exp(-lambda e), and both runs fail with beta in all."""
     made = quantiles.rank_exponential(bits=4, fractions=[0.25, 0.75], epsilon=1.0, base=base)
     error = made.error(beta=0.1)
     assert 2 / (share * 2.0**-4) * np.exp(-float(made.slope(np)) * error) == pytest.approx(0.1)
@@ -295,7 +295,7 @@ def test_bad_arguments_are_refused(given, error, match):
 
 
 def test_an_event_is_a_pair_of_ends_with_a_row_for_each_quantile():
-    """JAX was asked to map over two numbers that have a length."""
+    """JAX was once made to map over two numbers as if they were arrays."""
     mechanism = quantiles.rank_exponential(bits=4, fractions=[0.25, 0.75], epsilon=1.0)
     found = mechanism.check_event([range(2), np.array([3, 16])])
     assert wide.to_ints(found.low) == [0, 1] and wide.to_ints(found.high) == [3, 16]

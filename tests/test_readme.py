@@ -49,7 +49,7 @@ def name(page: pathlib.Path) -> str:
 
 
 def example(name: str, block: str):
-    """Of the pages beside the code, whose docstrings have examples of their own, they are thorough tests."""
+    """An example as a test: thorough on the pages beside the code, whose docstrings have examples of their own, and slow if in SLOW."""
     marks = [pytest.mark.slow] if name in SLOW else [pytest.mark.thorough] if name.startswith("dpjax/") else []
     return pytest.param(block, id=name, marks=marks)
 

@@ -1,4 +1,4 @@
-"""Numbers of few digits around a centre, held to whole rows: the same rows, lengths, searches and answers."""
+"""Numbers of few digits around a centre, compared with full rows: the same rows, lengths, searches and answers."""
 
 import functools
 import math
@@ -31,7 +31,7 @@ CASES = {
 
 
 def build(rows, centre=CENTRE):
-    """The scaled points, in order, and as ints."""
+    """The scaled points in order, and the same points as ints."""
     value = lambda row: centre + row[0] * (row[1] << row[2])  # noqa: E731
     rows = sorted(rows, key=value)
     padded = rows + [(1, 1, 0)] * (ROWS - len(rows))
@@ -46,7 +46,7 @@ def build(rows, centre=CENTRE):
 
 @functools.partial(jax.jit, static_argnames="depth")
 def both(points, whole, n, ones, depth):
-    """Everything that is asked of pieces, from points of either form."""
+    """All that is used of pieces, from points of either form, and positions to search for."""
     found = []
     for x in (points, whole):
         if depth:
@@ -82,13 +82,13 @@ def test_what_is_less_than_a_row_and_equal_to_it_is_so_of_the_numbers():
 @pytest.mark.slow
 @pytest.mark.parametrize("depth", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_pieces_of_scaled_points_are_those_of_whole_rows(depth):
-    """Starts, lengths, emptiness and digits of runs, where leading words tie, carry, or say nothing; searches, from exact integers."""
+    """Starts, lengths, emptiness and digits of runs, where leading words tie, carry, or do not decide; searches, against exact integers."""
     for name, rows in CASES.items():
         points, values = build(rows)
         whole = wide.from_ints(values + [0] * (ROWS - len(values)), 32 * LIMBS)
         found, queries = both(points, whole, jnp.int32(len(rows)), jnp.int32(len(rows) // 2), depth)
         for what, mine, theirs in zip(("values", "rows", "logs", "digits", "nonempty"), *found, strict=True):
-            # Logarithms of the same length may be rounded otherwise: 2 units of the last place of 222.
+            # Logarithms of the same length may be rounded differently: 2 units in the last place of 222.
             np.testing.assert_allclose(
                 mine, theirs, rtol=0, atol=4e-5 if what == "logs" else 0, err_msg=f"{name} {what}"
             )
@@ -106,7 +106,7 @@ def test_pieces_of_scaled_points_are_those_of_whole_rows(depth):
 
 
 def test_runs_that_reach_an_end_of_the_range_have_the_digits_of_whole_rows():
-    """More points on one side of the top than on the other: many numbers of digits, a few, one; all or none of the points on one side."""
+    """More points on one side of the top than on the other: many, few or one number of digits; all or none of the points on one side."""
 
     @jax.jit
     def digits(x, n, ones):
@@ -144,7 +144,7 @@ def test_lengths_where_starts_turn_from_points_to_what_follows_them_are_those_of
 
 @pytest.mark.thorough
 def test_what_leading_words_do_not_show_decides():
-    """The negative control: 32 digits of a distance without the digits behind them count wrongly."""
+    """Negative control: the first 32 digits of a distance, without those after them, give a wrong count."""
     points, values = build(CASES["right"])
     sample = Sample.promised(points, jnp.ones((ROWS,), jnp.int32), jnp.int32(len(values)))
     starts = concept.quality(sample, jnp.int32(BITS), LIMBS).starts
@@ -161,7 +161,7 @@ def test_what_leading_words_do_not_show_decides():
 
 @pytest.mark.slow
 def test_trials_and_laws_on_scaled_points_are_those_on_whole_rows():
-    """Of the same keys: the sample row by row, the answers of four learners, and exact failure probabilities."""
+    """For the same keys: the sample row by row, the answers of four learners, and exact failure probabilities."""
     law = concept.log_uniform(bits=BITS)
     learners = (
         thresholds.erm(bits=BITS),
@@ -191,7 +191,7 @@ def test_trials_and_laws_on_scaled_points_are_those_on_whole_rows():
 
 
 def test_who_gets_scaled_points():
-    """Wide ones in a bucket, and learners that take them; others get whole rows."""
+    """Wide distributions with rows that fill a bucket, for learners that take scaled points; others get full rows."""
     wide_law, narrow = concept.log_uniform(bits=BITS), concept.log_uniform(bits=64)
     assert pac.scales(wide_law, 255) and not pac.scales(wide_law, 254) and not pac.scales(narrow, 255)
     taker = thresholds.erm(bits=BITS)
@@ -225,7 +225,7 @@ def test_one_more_is_counted_in_lengths_of_up_to_64_digits(more):
 
 
 def test_distances_from_a_pivot_are_those_of_whole_numbers():
-    """Of 100 bits, as far as they are known: where more than 46 of 64 digits are left, or there are no others."""
+    """Of 100 bits, wherever they are known: where at most 16 of 64 digits cancel, or there are no others."""
     rng = random.Random(0)
     pivot = rng.getrandbits(100) | 1 << 99
     numbers = [pivot + sign * (rng.getrandbits(8) << rng.randrange(80)) for sign in (-1, 1) for _ in range(12)]

@@ -14,7 +14,7 @@ FIRST = jax.jit(selection.first)
     ("kind", "limbs"), [(np.uint32, 0), (np.uint32, 2), (np.uint32, 9), (np.int32, 0), (np.int8, 2)]
 )
 def test_the_first_rows_are_those_of_a_sort(kind, limbs):
-    """Ties, the ends of the type, rows that are absent, more than there are."""
+    """With ties, the ends of the type, absent rows, and counts above the number of rows."""
     rng, ends = np.random.default_rng(limbs), np.iinfo(kind)
     rows = 40
     for top in (3, 100):

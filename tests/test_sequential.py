@@ -1,6 +1,6 @@
 """Stopping when it is clear: confidence sequences keep their level under peeking, and easy cells are cheap.
 
-Rates exactly, by the law of the walk of events; means by runs with a fixed seed, at a false-alarm rate of 2e-5.
+Rates are checked exactly, by the law of the walk of events; means by runs with a fixed seed, at a false-alarm rate of 2e-5.
 """
 
 import functools
@@ -24,7 +24,7 @@ HORIZON = 400
 
 
 def ever_missed(misses, rate, horizon=HORIZON):
-    """Exact P[some interval after 1, ..., horizon trials misses the rate]; `misses` is told the trials, and says it for all events."""
+    """Exact P[some interval after 1, ..., horizon trials misses the rate]; `misses` says so for each number of events in given trials."""
     alive, missed = np.ones(1), 0.0
     for trials in range(1, horizon + 1):
         alive = np.append(alive * (1 - rate), 0.0) + np.append(0.0, alive * rate)
@@ -34,7 +34,7 @@ def ever_missed(misses, rate, horizon=HORIZON):
 
 
 def mixture_misses(rate, level):
-    """The rule of `rate_sequence` for one rate without its root finding: the table of M_t, from its definition."""
+    """P[`rate_sequence` ever misses this rate], without its root finding: by the table of M_t, from its definition."""
     from scipy.special import betaln, xlog1py, xlogy
 
     def misses(trials):
@@ -53,7 +53,7 @@ def test_peeking_costs_no_confidence(rate, level):
 
 
 def extremes_missed(rates, largest, smallest):
-    """(how often an interval of level 0.9 does not hold the largest of these rates, the smallest), in 2,000 runs."""
+    """(how often an interval of level 0.9 misses the largest of these rates, how often the smallest), in 2,000 runs."""
     rng, trials, missed = np.random.default_rng(0), 400, np.zeros(2, int)
     for counts in rng.binomial(trials, rates, size=(2000, len(rates))):
         each = [functools.partial(estimates.clopper_pearson, int(count), trials) for count in counts]
@@ -85,7 +85,7 @@ def test_the_largest_of_nothing_is_refused():
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 def test_peeking_at_clopper_pearson_does(rate):
-    """Negative control: the same sum convicts an interval that is right at one number of trials only."""
+    """Negative control: the same sum exposes an interval that holds at one number of trials only."""
 
     def misses(trials):
         found = [estimates.clopper_pearson(events, trials, level=0.8) for events in range(trials + 1)]
@@ -98,8 +98,8 @@ def test_the_interval_is_where_the_mixture_is_small():
     for events, trials in [(0, 1), (1, 1), (3, 40), (999, 1000), (10, 10**7), (1, 10**8)]:
         estimate = estimates.rate_sequence(events, trials, level=0.9)
         assert estimate.value == events / trials and estimate.low <= estimate.value <= estimate.high
-        # A uniform mixture by quadrature would be another sequence; this one's prior is Beta(1/2, 1/2), so the
-        # likelihood ratio at the ends is the mixture's share: integrate it independently.
+        # The prior is Beta(1/2, 1/2). At the ends of the interval the mixture, here by SciPy's beta-binomial law,
+        # is 10 times the likelihood.
         for end in {estimate.low, estimate.high} - {0.0, 1.0}:
             log_likelihood = stats.binom.logpmf(events, trials, end)
             mixture = stats.betabinom.logpmf(events, trials, 0.5, 0.5)
@@ -110,7 +110,7 @@ def test_the_interval_is_where_the_mixture_is_small():
 
 
 def test_the_interval_of_a_mean_is_that_of_its_formula():
-    """Draw by draw: what an estimate or a variance is before a draw decides how the draw is weighed."""
+    """Draw by draw: the mean and the variance estimated before a draw decide how the draw is weighted."""
     draws, log = np.random.default_rng(0).beta(0.5, 5.0, 1000), np.log(2 / 0.1)
     centre = weighed = spread = total = 0.0
     mean, variance, squares = 0.5, 0.25, 0.25
@@ -128,7 +128,7 @@ def test_the_interval_of_a_mean_is_that_of_its_formula():
 
 
 def laws(kind, rng, runs, draws):
-    """Draws of laws on [0, 1]: rare large failures, a constant, spread out."""
+    """Draws from laws on [0, 1]: rare large values, a constant, or spread out."""
     if kind == "rare":
         return (rng.random((runs, draws)) < 0.05) * 0.9
     return np.full((runs, draws), 0.3) if kind == "constant" else rng.beta(0.5, 2.0, (runs, draws))
@@ -195,7 +195,7 @@ def test_means_stop_when_they_are_narrow(tmp_path):
 
 @pytest.mark.parametrize("chunk", [1, 8, 16, 20])
 def test_hard_cells_stop_at_the_maximum(chunk):
-    """Which is a chunk, or a doubling of it, or neither."""
+    """The maximum is a chunk, or a doubling of one, or neither."""
     given = {"store": Memory(), "key": {}, "root": ROOT, "cell": 0, "enough": lambda estimate: False}
     assert sequential.rate(coin, 0.5, **given, maximum=16, chunk=chunk).count == 16
 
@@ -247,7 +247,7 @@ def test_an_event_that_is_not_counted_is_refused(event):
 
 @pytest.mark.slow
 def test_neighbouring_sizes_share_their_draws():
-    """Common random numbers: one cell for all n of a search. The law at n and n + 1 goes up and down together."""
+    """Common random numbers: a search uses one cell for all n, so that the laws at n and n + 1 rise and fall together."""
 
     def failures(n, cell):
         experiment = pac.Experiment(

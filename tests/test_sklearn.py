@@ -28,7 +28,7 @@ BOUNDS = {"low": -10.0, "high": 10.0, "unit": 0.01}
 
 @pytest.mark.thorough
 def test_predictions_are_those_of_the_last_fit():
-    """A parameter that is set afterwards waits for the next fit."""
+    """A parameter that is set afterwards takes effect at the next fit."""
     x = np.linspace(0, 10, 200)[:, None]
     for learner in (
         PrivateThreshold(epsilon=4.0, low=0, high=10, unit=0.01, random_state=0),
@@ -55,7 +55,7 @@ def test_scikit_learns_own_checks(estimator):
     """All of them: none is expected to fail. The classifiers' tags say that they are binary and may score poorly on few rows."""
     results = check_estimator(estimator, on_skip=None)
     others = {result["check_name"] for result in results if result["status"] != "passed"}
-    # Since 1.9 that one is skipped unless SciPy is told of other arrays.
+    # From scikit-learn 1.9 on this check is skipped unless SciPy is configured for other arrays.
     assert len(results) > 40 and others <= {"check_array_api_input"}
 
 
@@ -97,13 +97,13 @@ def test_a_column_of_a_data_frame_is_found_by_its_name():
     for data, names in ((frame, r"\['age', 'income'\]"), (frame.to_numpy(), r"\[\]")):
         with pytest.raises(ValueError, match=f"column must be .* name of one of X's columns, {names}, got 'wage'"):
             PrivateThreshold(column="wage", **given).fit(data, y)
-    # From 1.9 on scikit-learn says it itself.
+    # From 1.9 on scikit-learn raises this itself.
     with pytest.raises(ValueError, match=r"name of one of X's columns|unique column names"):
         PrivateThreshold(column="age", **given).fit(frame.set_axis(["age", "age"], axis=1), y)
 
 
 def test_estimators_release_what_their_algorithms_do():
-    """With the same key, on the same codes, written down here by hand."""
+    """With the same key on the same codes, which are computed here by hand."""
     x = np.random.default_rng(0).integers(0, 16, (500, 2))
     private = PrivateQuantiles(low=0, high=15, unit=1, fractions=[0.4], random_state=np.random.RandomState(5)).fit(x)
     random, each = np.random.RandomState(5), answer.of_choice(None, bits=4, fractions=[0.4], epsilon=0.5)
@@ -114,7 +114,7 @@ def test_estimators_release_what_their_algorithms_do():
 
 @pytest.mark.thorough
 def test_a_rectangle_is_what_its_learner_finds():
-    """Likewise."""
+    """Again with the same key on the same codes."""
     x = np.random.default_rng(0).integers(0, 16, (500, 2))
     y = (x[:, 0] > 3) & (x[:, 1] < 12)
     box = PrivateRectangle(20.0, 0.01, low=0, high=15, unit=1, random_state=3).fit(x, y)
@@ -141,7 +141,7 @@ def test_where_nothing_is_released_the_rectangle_is_empty(monkeypatch):
 
 
 def test_each_column_has_coins_of_its_own():
-    """From one seed, too: with the same noise in both, what they tell of one row is more than their budgets."""
+    """Even with one seed: with the same noise in both, the columns together would reveal more about a row than their budgets allow."""
     x = np.random.default_rng(0).integers(0, 1000, (50, 1)).repeat(2, axis=1)
     private = PrivateQuantiles(low=0, high=999, unit=1, algorithm="rank_exponential", random_state=0).fit(x)
     first, second = private.quantiles_.T
@@ -225,7 +225,7 @@ def test_a_later_fit_that_fails_leaves_the_last_one():
 
 
 def test_sides_beyond_the_bounds_hold_nothing(monkeypatch):
-    """What is shown is what is predicted: codes 10 to 15 of 4 bits stand for no value up to 9."""
+    """The sides shown are those used for predictions: codes 10 to 15 of 4 bits stand for no value up to 9."""
 
     class Beyond:
         def __call__(self, key, examples):
@@ -241,7 +241,7 @@ def test_sides_beyond_the_bounds_hold_nothing(monkeypatch):
 
 
 def test_estimators_take_no_dates():
-    """Of which scikit-learn makes counts of the unit in which they are stored, and bounds clipped them."""
+    """Scikit-learn turns dates into counts of the unit in which they are stored, which were once clipped to the bounds."""
     pandas = pytest.importorskip("pandas")
     x = pandas.DataFrame({"age": [30.0, 40.0], "day": pandas.to_datetime(["2020-01-01", "2021-01-01"])})
     for each in (x, x[["day"]].to_numpy()):
@@ -259,7 +259,7 @@ def test_dates_in_lists_and_object_arrays_are_no_counts(days):
 
 
 def test_a_fit_that_fails_leaves_the_last_one_as_it_was():
-    """What scikit-learn's validation has already set, too: otherwise predictions would be about other columns."""
+    """This includes what scikit-learn's validation has already set: otherwise predictions would be about other columns."""
     pandas = pytest.importorskip("pandas")
     data = pandas.DataFrame(np.random.default_rng(0).uniform(0, 100, (300, 2)), columns=["u", "v"])
     model = PrivateThreshold(low=0, high=100, unit=0.01, column=1, random_state=0).fit(data, data.v > 30)

@@ -94,7 +94,7 @@ def test_slice_sizes_are_geometric():
 
 @jax.jit
 def two_cuts(remaining, order, sizes):
-    """Both ends by one cut after the other, then by `take_ends`."""
+    """Both ends, taken by one cut after the other, then by `take_ends`."""
     backwards = (*(descending(part) for part in order), descending(jnp.arange(remaining.shape[0], dtype=jnp.int32)))
     low, rest = slicing.take(remaining, sizes[0], order)
     high, rest = slicing.take(rest, sizes[1], backwards)
@@ -103,7 +103,7 @@ def two_cuts(remaining, order, sizes):
 
 @pytest.mark.slow
 def test_both_ends_are_two_cuts_in_opposite_orders():
-    """Ties, and sizes that exhaust what there is; rows tell ties apart, backwards for the second one."""
+    """With ties, and sizes that exhaust the rows; ties are broken by row, in reverse for the second cut."""
     for remaining, order, _ in list(cases())[1::3]:
         for sizes in [(0, 0), (2, 3), (4, 9), (20, 1), (0, 20)]:
             (taken, left), found = two_cuts(jnp.asarray(remaining), order, jnp.asarray(sizes, jnp.int32))
@@ -124,7 +124,7 @@ def test_consecutive_slices_are_cuts_in_one_order():
 
 
 def test_no_noise_is_none_or_infinity():
-    """On the host a whole program less; traced, infinity is a rate like any other."""
+    """On the host this saves a whole program; traced, infinity is a rate like any other."""
     everyone = jnp.ones(9, bool)
     plain = cut(key(), everyone, 4, slice_epsilon=None)[0]
     assert plain.sum() == 4
@@ -158,7 +158,7 @@ RATIO = Fraction(3, 4)
 
 
 def program_told(told):
-    """Plain Python: slices by value, then from above or below by what was found, then a delayed look."""
+    """In plain Python: a slice by parity and value, then one from above or below depending on what was found, then a delayed look."""
     size_of = lambda taken: [(len(taken), Fraction(1))]  # noqa: E731
     if len(told) == 0:
         return proof.Step(1, lambda data: tuple(sorted(data, key=lambda x: (-(x % 2), x))), size_of)
@@ -169,7 +169,7 @@ def program_told(told):
 
 
 def masked_run(k, rows, slice_epsilon):
-    """The same in masks."""
+    """The same with masks."""
     x = jnp.asarray(rows)
     size_of = lambda _, mask: mask.sum(dtype=jnp.int32)  # noqa: E731
     total = lambda _, mask: jnp.where(mask, x, 0).sum(dtype=jnp.int32)  # noqa: E731
@@ -236,7 +236,7 @@ def test_row_order_does_not_matter_when_keys_are_whole_records():
 
 @pytest.mark.thorough
 def test_rectangles_take_both_ends_of_every_axis():
-    """CLNSS §1.3.4 in two dimensions, on positive examples only; sizes public here, so that all can be checked."""
+    """CLNSS §1.3.4 in two dimensions, on positive examples only; sizes are public here, so that all can be checked."""
     rng = np.random.default_rng(9)
     points, positive = rng.permutation(200).reshape(100, 2).astype(np.int32), rng.random(100) < 0.8
 

@@ -46,7 +46,7 @@ def test_floats_are_in_order_with_their_derivatives(dtype: str, x64: None) -> No
     rng = np.random.default_rng(1)
     x = np.concatenate([rng.normal(size=50), [np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40], rng.integers(-3, 3, 20)])
     x = jnp.asarray(rng.permutation(x), dtype)
-    np.testing.assert_array_equal(sorting.floats(x), np.sort(x))  # jnp.sort takes the least ones for 0
+    np.testing.assert_array_equal(sorting.floats(x), np.sort(x))  # jnp.sort treats the smallest numbers as 0
     assert sorting.floats(x).dtype == x.dtype
     x = x[jnp.abs(x) > 1e-30]
     weights = jnp.arange(x.size, dtype=x.dtype)

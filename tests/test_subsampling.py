@@ -108,7 +108,7 @@ def test_one_draw_spends_all_of_the_stated_delta():
 
 @pytest.mark.parametrize(("epsilon", "drawn", "rows"), [(1e-290, 10**38, 10**38), (1e-310, 1, 10**9), (5e-324, 3, 5)])
 def test_next_to_no_epsilon_leaves_all_of_delta(epsilon, drawn, rows):
-    """A prints 1 with probability d #{rows equal to a}: neighbours differ by d E[T] = d n/m, whatever small epsilon is said beside it."""
+    """A prints 1 with probability d #{rows equal to a}: neighbours differ by d E[T] = d n/m, whatever small epsilon is stated."""
     promised = with_replacement(Guarantee(epsilon, 1e-3, REPLACE_ONE), drawn=drawn, rows=rows)
     assert 0 < promised.epsilon < 1e-150 and promised.delta == pytest.approx(1e-3 * drawn / rows)
     assert with_replacement(Guarantee(1.0, 5e-324, REPLACE_ONE), drawn=drawn, rows=rows).delta > 0

@@ -37,7 +37,7 @@ def make(bits, epsilon=1.0, **offsets):
 
 
 def tables(domain, largest, cases):
-    """ln P of every output on every multiset of at most `largest` points, for (epsilon, how much a grows with n); and the neighbours."""
+    """ln P of every output on every multiset of at most `largest` points, for each (epsilon, growth of a with n); and the neighbours."""
     counts = histograms(domain, range(largest + 1))
     bits = domain.bit_length() - 1
     solver = make(bits, a=0.8, alpha=0.1, p=0.5, tau=0.1)
@@ -61,7 +61,7 @@ def largest_loss(table, pairs):
 
 @pytest.mark.parametrize("largest", [builders.thorough(3), builders.slow(5)])
 def test_no_neighbours_tell_more_than_epsilon_and_broken_ones_do(largest):
-    """All multisets of so many points of 8: exactly epsilon, and more where weights are doubled or offsets grow with n."""
+    """All multisets of up to `largest` points of 8: a loss of 0.9 to 1 times epsilon, more if epsilon is doubled or offsets grow with n."""
     found, pairs = tables(8, largest, [(EPSILON, 0.0), (2 * EPSILON, 0.0), (EPSILON, EPSILON)])
     good, doubled, growing = (largest_loss(table, pairs) for table in found)
     assert 0.9 * EPSILON < good <= EPSILON * (1 + 1e-9)
@@ -71,13 +71,13 @@ def test_no_neighbours_tell_more_than_epsilon_and_broken_ones_do(largest):
 
 
 def rational_law(points, bits, base, sizes, ranks):
-    """P with weights base^u, as fractions; offsets are whole numbers."""
+    """P with weights base^u, as fractions; offsets are integers."""
     weights = [Fraction(base) ** u for u in twin.tree_scores(points, bits, sizes, ranks)]
     return [weight / sum(weights) for weight in weights]
 
 
 def test_the_guarantee_holds_without_any_rounding():
-    """With e^epsilon = 3 and whole offsets all ratios are fractions: none above 3, and one equal to it."""
+    """With e^epsilon = 3 and integer offsets all ratios are fractions: none is above 3, and some are above 5/2."""
     largest = Fraction(0)
     for points in itertools.chain.from_iterable(twin.multisets(n, 2) for n in range(4)):
         for extra in range(4):
@@ -92,7 +92,7 @@ def test_the_guarantee_holds_without_any_rounding():
 
 
 def test_no_size_that_the_theorem_calls_enough_fails():
-    """For offsets of all kinds, so that each of its conditions decides somewhere; ten sizes from there on, by the programme."""
+    """For offsets of all kinds, so that each condition of the theorem decides somewhere; the programme checks ten sizes from there on."""
     rng, margins = np.random.default_rng(3), []
     for bits in (1, 2, 3, 5, 8) * 6:
         epsilon, beta = rng.uniform(0.3, 2.0), rng.choice([0.02, 0.1, 0.4, 0.95])
@@ -103,11 +103,11 @@ def test_no_size_that_the_theorem_calls_enough_fails():
         enough = case.enough(beta)
         assert all(case.keeps(n, beta / (1 - beta)) for n in range(enough, enough + 10))
         margins.append(enough - planning.least_n(bits, epsilon, *offsets, beta, planning.MOST_STEPS))
-    assert 0 <= min(margins) <= 1  # it is not idle
+    assert 0 <= min(margins) <= 1  # somewhere it is nearly exact
 
 
 def test_offsets_that_rise_with_the_level_are_reckoned_with_at_their_greatest():
-    """By each level's own offsets alone ten points were said to be enough, where 0.126 is the worst failure."""
+    """By each level's own offsets alone ten points were once said to be enough, though their worst failure is 0.126."""
     offsets = planning.offsets(a=11.13, alpha=0.514, p=-1.488, tau=0.348)
     solver = interior_point.tree_score(bits=24, epsilon=3.7, offsets=offsets)
     assert solver.worst(10)[0] > 0.1 >= solver.worst(solver.sample_size(beta=0.1))[0]
@@ -138,7 +138,7 @@ def test_the_programme_finds_the_worst_of_all_multisets(bits, n):
 
 
 def test_rounding_does_not_turn_a_tiny_failure_into_none():
-    """At the odds of the worst data, where nothing is worse, data that never fail were taken for them: 0.0 was said here."""
+    """At the odds of the worst data nothing is worse, and data that never fail were once taken for the worst: 0.0 was the answer here."""
     failure, points = interior_point.tree_score(bits=1, epsilon=16.0, offsets=planning.offsets(a=2.0, p=0.5)).worst(16)
     failures = [
         twin.failure(twin.tree_score_law(points, 1, 16.0, 2.0, 0.0, 0.5, 0.0), points)
@@ -151,7 +151,7 @@ def test_rounding_does_not_turn_a_tiny_failure_into_none():
 @pytest.mark.slow
 @pytest.mark.parametrize("bits", [16, 18, 20, 22, 24, 28, 32])
 def test_how_far_the_theorem_is_above_the_exact_least_size(bits):
-    """What the module says of plain offsets."""
+    """The module's claim about plain offsets."""
     for epsilon, beta in itertools.product((0.3, 0.5, 1.0, 2.0), (0.1, 0.01, 0.001)):
         given = (bits, epsilon, *planning.numbers(planning.plain(bits)), beta)
         least, enough = planning.least_n(*given, 3e9), planning.least_n(*given, 0.0)
@@ -167,7 +167,7 @@ def test_how_far_the_theorem_is_above_the_exact_least_size(bits):
     ],
 )
 def test_three_heaps_show_that_hardly_fewer_points_are_enough(bits, n, too_few):
-    """The good keys that the theorem reckons with: two that cut off as many points as the third has left, less A."""
+    """Three heaps where the theorem's three good keys weigh alike: the outer ones have as many points as the middle one, less A."""
     solver = make(bits)
     assert solver.sample_size(beta=0.1) == n
     middle, outside = 2 ** (bits - 1), round((n - float(solver.offsets.a)) / 3)
@@ -227,7 +227,7 @@ def test_sizes_that_are_passed_without_a_programme_are_right():
 
 
 def test_sizes_that_are_passed_unseen_leave_room_for_growing_odds(monkeypatch):
-    """Odds may grow by e^epsilon with a point: between two sizes that are right by little there would be wrong ones, as here."""
+    """Odds may grow by e^epsilon with each point: between two sizes that barely suffice there may be some that do not, as here."""
     epsilon, beta = 0.03, 0.1
 
     class Saw:
@@ -312,7 +312,7 @@ def test_4096_bits():
 
 
 def pure_learner(name):
-    """By numbers around the boundary, as many as the solver requires."""
+    """A learner from the numbers around the boundary, as many as the solver requires."""
     solver = getattr(interior_point, name)(bits=25, epsilon=0.5)
     return interior.threshold_learner(solver=solver, m=half_slice(solver, beta=0.05))
 
@@ -353,7 +353,7 @@ def test_bad_arguments_are_refused_by_name(call, error, says):
 
 
 def test_a_point_more_is_epsilon_more_beside_many() -> None:
-    """0.3 times 250,000 has few digits behind the point in single precision: a point more was 0.3047 or 0.2969 more."""
+    """In single precision 0.3 times 250,000 has few digits after the point: one more point once added 0.3047 or 0.2969."""
     solver = interior_point.tree_score(bits=2, epsilon=0.3, offsets=planning.offsets(a=0.0))
     count = jnp.arange(250_000, 250_200, dtype=jnp.int32)
     logs = solver._log_weight_of(count, count, jnp.float32(1.0), jnp.int32(500_080))

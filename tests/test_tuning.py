@@ -1,4 +1,4 @@
-"""Experiment `tuning`: every plan and every split of a case keeps the total that the settings name."""
+"""Experiment `tuning`: plans and splits of a case keep the total that the settings name."""
 
 import importlib
 import math

@@ -1,4 +1,4 @@
-"""Unions of polygons: triangles by a list, exactly and privately; by a Gibbs sampler, and how far from the exact law it is."""
+"""Unions of polygons: triangles from a list, exact and private; from a Gibbs sampler, and its distance from the exact law."""
 
 import itertools
 from fractions import Fraction
@@ -30,7 +30,7 @@ TWO_TRIANGLES = [[(2, 2), (22, 3), (4, 20)], [(29, 29), (29, 10), (13, 29)]]
 
 
 def learner(rate=1.0, noise=0.4, *, k=1, rounds=2, shift=1, accountant="shared_test"):
-    """On the grid of side 2."""
+    """A learner on the grid of side 2."""
     return set_cover_learner.SetCover(
         selection=SelectTriangle(bits=1, measure="axes"),
         rate=np.float64(rate),
@@ -79,7 +79,7 @@ def test_what_is_released_has_the_labels_that_were_drawn(bits, measure):
 
 @pytest.mark.parametrize("accountant, k", [("shared_test", 2), ("composition", 1)])
 def test_the_law_is_that_of_the_plain_twin(accountant, k, x64):
-    """A union is the negation of an intersection of negations, so that labels and tables change their signs."""
+    """A union is the negation of an intersection of negations, so that labels and tables are negated."""
     mine = learner(0.8, k=k, accountant=accountant)
     law = jax.jit(mine.pmf)
     table = triangles.table(1, "axes")
@@ -127,7 +127,7 @@ def test_half_the_rate_is_refuted(rounds, datasets):
 @pytest.mark.thorough
 @pytest.mark.parametrize("parts", [TWO_TRIANGLES, L_SHAPE])
 def test_areas_of_unions_are_those_of_fine_grids(parts):
-    """Each coordinate is doubled 7 times: of a grid of 4,096 points a side, cells that a side cuts are 2 in 4,096 for each side at most."""
+    """Coordinates are scaled by 2^7, to a grid of 4,096 points a side, of which every eighth in each direction is counted."""
     other = [[(5, 1), (30, 9), (12, 25)], [(0, 20), (9, 31), (0, 31)]]
     one, two = (
         concept.union(bits=12, parts=[[(Fraction(128 * x), Fraction(128 * y)) for x, y in part] for part in union])
@@ -147,13 +147,13 @@ SIX_LABELS = np.array([1, 1, 1, 1, 0, 0])
 
 
 def six_scores(labels):
-    """Of ten examples: each with label 1 twice, where b/k = 4."""
+    """The scores on ten examples, those with label 1 twice each, where b/k = 4."""
     return np.minimum(2.0 * (labels @ SIX_LABELS) - 4, -1.0 * (labels @ (1 - SIX_LABELS)))
 
 
 @pytest.mark.slow
 def test_draws_have_the_law_of_two_sweeps_and_not_the_exact_one():
-    """Each conditional law is right, or else the law after two sweeps is not that of the reference."""
+    """If a conditional law were wrong, the law after two sweeps would not be that of the reference."""
     selection = GibbsTriangle(bits=2, measure="axes", sweeps=2, chains=1)
     rows = [*SIX, *(p for p, y in zip(SIX, SIX_LABELS, strict=True) if y)]
     data = selection.fit(Examples.create(np.array(rows, np.uint32)[..., None], [*SIX_LABELS.tolist(), 1, 1, 1, 1], 10))
@@ -187,7 +187,7 @@ def test_draws_have_the_law_of_two_sweeps_and_not_the_exact_one():
 
 
 def distance(labels, share, scores, rate, sweeps):
-    """Total variation between one chain and the exact law, of triples of labellings."""
+    """The total variation distance between one chain and the exact law, for triples of labellings."""
     laws = gibbs_laws(labels, share, scores, rate * ladder(sweeps))
     return 0.5 * float(np.abs(np.subtract(*laws)).sum())
 
@@ -206,7 +206,7 @@ def test_a_chain_comes_near_the_exact_law():
 
 @pytest.mark.slow
 def test_more_sweeps_come_nearer_on_the_whole_grid():
-    """Of side 4, with 42 examples at 14 points."""
+    """The grid has side 4, with 42 examples at 14 points."""
     table = arrangement.table(2, "axes")
     ones, zeros = np.zeros(16), np.zeros(16)
     ones[[0, 1, 4, 10, 11, 14, 15]], zeros[[2, 3, 6, 7, 8, 9, 12]] = 3, 3
@@ -228,9 +228,9 @@ def test_chains_that_differ_are_reported():
 # ------------------------------------------------------------------------------------------------------------- learning
 
 
-@pytest.mark.slow  # `test_set_cover` states it of another class
+@pytest.mark.slow  # `test_set_cover` checks it for another class
 def test_unions_are_learned_at_the_stated_size():
-    """Failure 0.1 is promised: 9 or more of 20 trials fail with probability 1e-4 then, and none did."""
+    """Failure 0.1 is promised: then 9 or more of 20 trials fail with probability below 1e-4; here none did."""
     mine = polygons.union(bits=2, sides=6, polygons=2, epsilon=4.0, delta=1e-6, alpha=0.2)
     assert mine.guarantee().covers(4.0, 1e-6)
     law = concept.uniform(
@@ -251,7 +251,7 @@ def test_unions_are_learned_at_the_stated_size():
 
 
 def errors(bits, sweeps, trials):
-    """Of two triangles and of an L, each learned a few times from 8,191 examples; and the share of the smaller target."""
+    """The errors on two triangles and on an L, each learned `trials` times from 8,191 examples; and the smallest share of ones."""
     n, least = 2**13 - 1, 1.0
     mine = polygons.union(bits=bits, sides=6, polygons=2, epsilon=4.0, delta=1e-6, alpha=0.2, sweeps=sweeps, chains=2)
     run = jax.jit(lambda key, data: (lambda outcome: (outcome.hypothesis, outcome.info["scores"]))(mine(key, data)))

@@ -51,7 +51,7 @@ errors = jax.jit(lambda one, other: (one.threshold_error(other), one.threshold_e
 
 @pytest.mark.parametrize("rows", [3, thorough(40)])
 def test_points_in_order_need_not_be_brought_together(rows):
-    """More or fewer of them than the database has points, equal ones, and rows that do not count."""
+    """With more or fewer points than the database has, equal ones, and rows that do not count."""
     rng = np.random.default_rng(rows)
     for _ in range(30):
         n = int(rng.integers(1, rows + 1))
@@ -81,13 +81,13 @@ def test_points_and_samples_are_counted():
 
 @pytest.mark.thorough
 def test_the_last_of_all_points_is_compared_beside_rows_that_do_not_count():
-    """They hold its number."""
+    """Such rows hold that point's number."""
     data, nothing = Weighted.create(wide.from_ints([2**32 - 1], 32), [1]).padded(3), wide.from_ints([0], 32)
     assert data.threshold_error(Points.create(nothing, 0)) == 1
 
 
 def test_what_weighs_nothing_is_left_out():
-    """Of values and counts, and of what is put together."""
+    """From values and counts, and from points that are merged."""
     assert repr(Weighted.create(wide.from_ints([9, 2, 9], 4), [5, 0, 1])) == "Weighted(x=[9], weights=[6])"
     merged = jax.jit(Weighted.merged)(wide.from_ints([1, 1, 5, 9], 4), jnp.array([1.0, 2.0, 0.0, 4.0]))
     assert repr(merged) == "Weighted(x=[1, 9], weights=[3.0, 4.0])"
@@ -137,7 +137,7 @@ def test_weights_are_checked_by_name(weights, error, message):
 
 
 def test_points_beyond_the_domain_are_no_error_of_few_points():
-    """Of which all are counted: NaN, where they would be left out."""
+    """Where each point of a small domain is counted, others make the error NaN, instead of being left out."""
     one, other = (Weighted.create(wide.from_ints([0, j], 64), [1, 1]) for j in (6, 2**32 + 7))
     error = jax.jit(Weighted.threshold_error, static_argnames="points")
     assert float(error(one, one, points=8)) == 0.0
@@ -154,7 +154,7 @@ def test_weights_put_together_by_hand_that_pass_their_integers_are_no_data():
 
 
 def test_rows_out_of_order_are_refused_where_they_are_known():
-    """Put together by hand: their shares were those of others."""
+    """In a database made by hand; shares were once those of other points."""
     made = Weighted(x=wide.from_ints([9, 2, 5], 8), weights=jnp.array([1, 1, 1], jnp.int32), n_valid=jnp.int32(3))
     other, ends = Weighted.create(wide.from_ints([2, 5], 8), [1, 1]), wide.from_ints([4], 8)
     for ask in (made.share_below, made.share, made.names):
@@ -168,12 +168,12 @@ def test_rows_out_of_order_are_refused_where_they_are_known():
         with pytest.raises(ValueError, match=f"data.x must increase, as Weighted.create makes it, got row {row}"):
             fitted(wrong, Weighted, bits=8, name="data")
     few = dataclasses.replace(made, x=wide.from_ints([2, 9, 5], 8), n_valid=jnp.int32(2))
-    assert fitted(few, Weighted, bits=8).rows >= 2  # what does not count has no order
+    assert fitted(few, Weighted, bits=8).rows >= 2  # rows that do not count need no order
 
 
 @pytest.mark.parametrize("x", [np.array([[2**32 + 2]]), np.array([[2.9]]), 5, np.uint32([2])])
 def test_shares_of_what_is_no_point_are_refused(x):
-    """They were those of another one, cut off."""
+    """They were once those of another point, to which the number was cut off."""
     weighted = Weighted.create(wide.from_ints([1, 2, 3], 4), [1, 2, 3])
     for share in (weighted.share, weighted.names, weighted.share_below):
         with pytest.raises((TypeError, ValueError), match="must"):

@@ -210,7 +210,7 @@ def test_leading_axes_of_equal_rank_broadcast():
 
 
 def arithmetic(function, *inputs):
-    """How many operations of each kind a function lowers to, moves of data aside."""
+    """The kinds of all operations that a function lowers to, moves of data aside."""
     moves = {"return", "func", "reshape", "slice", "broadcast_in_dim", "constant", "module"}
     lines = jax.jit(function).lower(*inputs).as_text().splitlines()
     kinds = [line.split("stablehlo.")[1].split()[0].rstrip(",(") for line in lines if "= stablehlo." in line]
@@ -300,7 +300,7 @@ def test_sort_is_stable_and_search_counts(bits, rows):
     ],
 )
 def test_a_searcher_counts_what_search_counts(bits, rows):
-    """With the last block full or not, with few rows and with wide ones, where it is `search` itself."""
+    """With the last block full or not; also with few rows and with wide ones, where it is `search` itself."""
     rng = np.random.default_rng(rows)
     x = wide.sort(wide.from_ints([edges(bits)[i] for i in rng.integers(0, len(edges(bits)), rows)], bits))[0]
     queries = wide.from_ints(edges(bits), bits)
