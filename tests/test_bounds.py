@@ -15,7 +15,7 @@ from scipy import stats
 from dpjax import accounting, bounds
 from dpjax.accounting import set_cover
 from dpjax.bounds import packing, parities
-from dpjax.fingerprinting import boneh_shaw
+from dpjax.fingerprinting import boneh_shaw, tardos
 from dpjax.verify.plain.choosing import choosing_law
 
 # -------------------------------------------------------------------------------- iterated logarithms
@@ -303,6 +303,10 @@ def test_rec_concave_error_by_hand():
     assert bounds.rec_concave_error(2**4096, 2, 0.1, 1.0, 0.4) == pytest.approx(base)
     gap = 2 + 8 * (math.log(1 / 1e-12) + math.log(3 / 0.2))
     assert bounds.rec_concave_error(64, 2, 0.1, 1.0, 1e-12) == pytest.approx(8 / 3 * gap)
+    with pytest.raises(
+        ValueError, match=r"levels must be at most 2, which is how many run on 64 \+ 1 solutions, got 3"
+    ):
+        bounds.rec_concave_error(64, 3, 0.1, 1.0, 1e-12)
     three = bounds.rec_concave_error(2**4096, 3, 0.1, 1.0, 1e-9)
     assert three == pytest.approx(8 * 8 / 3 * (2 + 14 * (math.log(2e9) + math.log(25))))
 
@@ -413,7 +417,7 @@ def test_binary_search_is_right_on_the_sample():
 
 @pytest.mark.parametrize("choice_epsilon", [0.01, 0.1])
 def test_an_interval_search_pays_for_the_choice_among_five_hypotheses(choice_epsilon):
-    """One of four others with a n/4 errors more is chosen with probability 4 exp(-e_h a n/8) at most, which is to be b."""
+    """One of the four others, with a n/4 more errors, is chosen with probability at most 4 exp(-e_h a n/8), which is to be b."""
     error, beta, delta = 0.1, 0.1, 1e-6
     given = {"comparison_epsilon": 10.0, "stability_epsilon": 10.0, "stability_delta": delta}
     n = bounds.interval_search(7, error, beta, **given, choice_epsilon=choice_epsilon)
@@ -421,7 +425,7 @@ def test_an_interval_search_pays_for_the_choice_among_five_hypotheses(choice_eps
 
 
 def test_set_cover_pays_for_the_union_over_all_its_outputs():
-    """|H|^R conjunctions, each with half of its error on the sample with probability exp(-n alpha/8), but for beta/2."""
+    """Each of |H|^R conjunctions has half of its error on the sample with probability exp(-n alpha/8): all of them together, beta/2."""
     log_size, rounds, alpha, beta = math.log(2000), 20, 0.1, 0.1
     n = bounds.set_cover(log_size, 1, rounds, alpha, beta, 1e6, 0)
     assert rounds * log_size - n * alpha / 8 == pytest.approx(math.log(beta / 2))
@@ -491,41 +495,49 @@ def test_san_thresholds_pays_for_noise_in_all_counts():
 def test_thresholds_need_as_many_examples_as_the_longest_code_has_users(k):
     """Proved: the padded code of n users has at most k columns, that of n + 1 has more; printed: Lemma 45's formula."""
     xi = 1e-3
-    n = bounds.fingerprinting_thresholds(k, xi)
-    assert n == 0 or boneh_shaw(int(n), xi).length <= k
-    assert boneh_shaw(max(int(n) + 1, 2), xi).length > k
+    half = round(bounds.fingerprinting_thresholds(k, xi) / 3)  # at alpha = 1/3
     printed = bounds.fingerprinting_thresholds(k, xi, calibration="printed")
-    assert n <= printed <= n + 1 or n == 0
+    fitting = [n for n in range(2, int(printed) + 2) if boneh_shaw(n, xi).length <= k]
+    assert half == math.ceil(max(fitting, default=0) / 2)
     assert printed == 0 or 2 * printed**3 * math.log(2 * printed / xi) <= k
     assert 2 * (printed + 1) ** 3 * math.log(2 * (printed + 1) / xi) > k
 
 
 def test_codes_of_three_users_carry_no_agnostic_bound():
-    """They are not complete. With xi = 1e-3 three users take 100 * 9 * 9 columns, four 100 * 16 * 9."""
+    """They are not complete. With xi = 1e-3 three users take A * 9 * 9 columns, four A * 16 * 9."""
     assert math.ceil(math.log(3 / 1e-3)) == math.ceil(math.log(4 / 1e-3)) == 9
-    found = [bounds.fingerprinting_agnostic(k, 1e-3) for k in (100 * 9 * 9, 100 * 16 * 9 - 1, 100 * 16 * 9)]
-    assert found == [0.0, 0.0, 4.0]
+    for columns, calibration, examples in ((30, "proved", 12.0), (100, "printed", 4.0)):
+        lengths = (columns * 9 * 9, columns * 16 * 9 - 1, columns * 16 * 9)
+        found = [bounds.fingerprinting_agnostic(k, 1e-3, calibration=calibration) for k in lengths]
+        assert found == [0.0, 0.0, examples]
+    assert tardos(4, 1e-3, score="symmetric").length == 30 * 16 * 9 and tardos(4, 1e-3).length == 100 * 16 * 9
 
 
 def test_small_errors_need_more_and_small_domains_bear_less():
-    """Remark 44: n/(3 alpha), n at most the points that the domain has for users and padding."""
+    """Remark 44: n/(3 alpha), or ceil(n/2)/alpha, n at most the points that the domain has for users and padding."""
     k, xi = 10**7, 1e-3
-    n = bounds.fingerprinting_thresholds(k, xi)
-    assert bounds.fingerprinting_thresholds(k, xi, alpha=0.1) == pytest.approx(n / 0.3)
-    assert bounds.fingerprinting_thresholds(k, xi, domain=2**20) == n > 15.0
-    assert bounds.fingerprinting_thresholds(k, xi, domain=16) == 15.0
-    assert bounds.fingerprinting_thresholds(k, xi, domain=16, alpha=0.1) == pytest.approx(50.0)
-    agnostic = bounds.fingerprinting_agnostic(k, xi)
-    assert bounds.fingerprinting_agnostic(k, xi, alpha=0.01) == pytest.approx(agnostic / 0.03)
-    for refused in ({"alpha": 0.34}, {"domain": 1}, {"domain": 8.0}):
+    printed = functools.partial(bounds.fingerprinting_thresholds, k, xi, calibration="printed")
+    proved = functools.partial(bounds.fingerprinting_thresholds, k, xi)
+    n = printed()
+    assert printed(alpha=0.1) == pytest.approx(n / 0.3)
+    assert printed(domain=2**20) == n > 15.0 == printed(domain=16)
+    assert proved(domain=2**20, alpha=0.25) == proved(alpha=0.25) > 4 * n / 2 - 4
+    assert [proved(domain=points, alpha=0.1) for points in (2, 3, 15, 16)] == [0.0, 10.0, 70.0, 80.0]
+    users = bounds.fingerprinting_agnostic(k, xi, calibration="printed")
+    assert bounds.fingerprinting_agnostic(k, xi, alpha=0.01, calibration="printed") == pytest.approx(users / 0.03)
+    assert bounds.fingerprinting_agnostic(k, xi, alpha=0.5) > 2 * users
+    for refused in ({"alpha": 0.5}, {"alpha": 0.34, "calibration": "printed"}, {"domain": 1}, {"domain": 8.0}):
         with pytest.raises((TypeError, ValueError), match=next(iter(refused))):
-            bounds.fingerprinting_thresholds(k, xi, **refused)
+            proved(**refused)
+    for refused in ({"alpha": 1.0}, {"alpha": 0.34, "calibration": "printed"}):
+        with pytest.raises(ValueError, match="alpha"):
+            bounds.fingerprinting_agnostic(k, xi, **refused)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 4.0])
 @pytest.mark.parametrize("n", [1, 10, 1000])
 def test_so_many_rows_keep_the_guarantee_of_what_runs_on_some_of_them(epsilon, n):
-    """Theorem 28 by the sharp form of Lemma 29, and hardly fewer rows do."""
+    """Theorem 28 by the sharp form of Lemma 29; hardly fewer rows would do."""
     own = accounting.Guarantee(epsilon, 1e-6, accounting.REPLACE_ONE)
     rows = max(2, math.ceil(bounds.rows_of_empirical(epsilon) * n))
     kept = accounting.with_replacement(own, drawn=n, rows=rows)
@@ -539,7 +551,7 @@ def test_so_many_rows_keep_the_guarantee_of_what_runs_on_some_of_them(epsilon, n
 
 @pytest.mark.slow
 def test_only_the_padded_code_carries_the_bound():
-    """All ones, written by everybody but user 1: the code of the printed length names her surely, the padded one does not."""
+    """All ones, written by everybody but user 1: the code of the printed length surely accuses her, the padded one does not."""
     coalition = jnp.arange(6) > 0
     for variant, framed in (("original", True), ("padded", False)):
         code = boneh_shaw(6, 1e-3, variant=variant)
@@ -632,7 +644,7 @@ def test_bad_arguments_are_named(bound):
 
 @pytest.mark.parametrize("bound", GOOD, ids=lambda bound: bound.__name__)
 def test_numbers_of_numpy_give_what_those_of_python_do(bound):
-    """Of 64 bits as an int64 2^bits is 0, and a float32 makes all of a formula as narrow."""
+    """With 64 bits as an int64, 2^bits is 0, and one float32 makes a whole formula as narrow."""
     narrow = {int: np.int64, float: np.float32, str: str}
     given = GOOD[bound] | ({"bits": 64} if "bits" in GOOD[bound] else {})
     wanted = bound(**{name: float(np.float32(x)) if type(x) is float else x for name, x in given.items()})
@@ -650,7 +662,7 @@ FRACTIONS = {
 
 @pytest.mark.parametrize("bound", {**GOOD, **FRACTIONS}, ids=lambda bound: bound.__name__)
 def test_fractions_are_the_nearest_floats(bound):
-    """SciPy took none, and what takes them returned one."""
+    """SciPy accepted no fractions, and formulas that accept them returned one."""
     given = {**GOOD, **FRACTIONS}[bound]
     wanted = bound(**given)
     found = bound(**{name: Fraction(x) if type(x) is float else x for name, x in given.items()})

@@ -60,7 +60,7 @@ def runs_of(learner, key, sample):
 @jax.jit
 @functools.partial(jax.vmap, in_axes=(None, 0, 0))
 def laws_of(epsilon, x, y):
-    """Of two threshold learners on two points."""
+    """The joint laws of two threshold learners on two points."""
     summed = direct_sum.of(thresholds.exponential(bits=1, epsilon=epsilon), k=2)
     return summed.pmf(MultiSample.create(x, y))
 
@@ -239,7 +239,7 @@ def test_too_many_outputs_are_not_listed():
             },
             "keeps its budget",
         ),
-        # As much, for labels alone.
+        # The same epsilon, but for labels alone.
         (
             {"make": lambda e: label_private.label_private(concepts=label_private.points(bits=1), epsilon=e.epsilon)},
             "keeps its budget",
@@ -285,7 +285,7 @@ def test_an_event_without_an_interval_for_each_concept_is_refused():
 
 @pytest.mark.parametrize("kind", [list, np.array, jnp.array])
 def test_events_and_outputs_may_be_whole_numbers(kind):
-    """They were refused as none, or as a tracer of JAX's that the caller never saw."""
+    """They were once refused as no events, or as a JAX tracer that the caller never saw."""
     summed, low, high = exponentials(), [0, 1, 2], [9, 200, 256]
     ends = tuple(wide.from_ints(end, 9) for end in (low, high))
     for found, asked in (
@@ -380,7 +380,7 @@ def test_point_representatives_are_the_named_points_and_zero():
 
 @frozen
 class Two:
-    """A database that is known, and a promise of no leak."""
+    """A known database, with the promise that it leaks nothing."""
 
     bits: int = static(default=8)
 
@@ -395,7 +395,7 @@ class Two:
 
 
 def test_every_label_of_a_generic_learner_has_coins_and_a_share_of_its_own():
-    """900 labels alike, each with an epsilon of 0.05: three hypotheses right on 0, 20 and 40 of the examples."""
+    """900 equal labels, each with an epsilon of 0.05: three hypotheses are right on 0, 20 and 40 of the examples."""
     k = 900
     learner = generic.learner(sanitizer=Two(), concepts=generic.thresholds(bits=8), k=k, epsilon=0.05 * k)
     sample = MultiSample.create(wide.from_ints([3, 5] * 20, 8), np.ones((40, k), int))
@@ -406,7 +406,7 @@ def test_every_label_of_a_generic_learner_has_coins_and_a_share_of_its_own():
 
 
 def test_thresholds_drawn_together_have_the_law_of_one():
-    """900 labels alike of a realizable sample: each threshold by how many examples it is right on."""
+    """900 equal labels of a realizable sample: each threshold is drawn by the number of examples that it errs on."""
     law = concept.several(concept.uniform(bits=3, target=0), bits=3, targets=[5] * 900)
     sample = law.sample(jax.random.key(1), 15, 12)
     learner = thresholds.exponential(bits=3, epsilon=0.6)
@@ -556,7 +556,7 @@ def test_fingerprinting_bounds_are_largest():
         n = bounds.fingerprinting_thresholds(k, xi, calibration="printed")
         assert 2 * (n + 1) ** 3 * np.log(2 * (n + 1) / xi) > k
         assert n == 0 or 2 * n**3 * np.log(2 * n / xi) <= k
-        m = bounds.fingerprinting_agnostic(k, xi)
+        m = bounds.fingerprinting_agnostic(k, xi, calibration="printed")
         assert 100 * (m + 1) ** 2 * np.ceil(np.log((m + 1) / xi)) > k or m == 0
         assert m == 0 or 100 * m**2 * np.ceil(np.log(m / xi)) <= k
     delta = bounds.fingerprinting_delta(20, 1e-4, 0.1, 2.0)
@@ -601,7 +601,7 @@ class Named:
 def generic_law(learner, sample):
     """The exact joint law of (named points, the k hypotheses) for the point class on two points: all names enumerated.
 
-    GenericLearner uses of a release which points it names, and nothing else.
+    Of a release, GenericLearner uses only which points it names.
     """
     counts = jnp.array([jnp.sum((sample.x[:, 0] == v) & sample.valid) for v in (0, 1)])
     log_p, log_q = learner.sanitizer.log_released(counts)
@@ -616,7 +616,7 @@ def generic_law(learner, sample):
 
 @frozen
 class Withheld(Named):
-    """The same, and nothing is released."""
+    """The same, but nothing is released."""
 
     def __call__(self, key, data):
         return dataclasses.replace(super().__call__(key, data), status=jnp.int32(Status.BOTTOM))
@@ -814,7 +814,7 @@ def test_the_logarithm_of_an_improbable_draw_is_a_number():
 
 @pytest.mark.parametrize("name", ["parity_learner", "elimination", "direct_sum"])
 def test_what_learns_uniform_points_alone_learns_no_rows(name):
-    """On rows that are all one point ParityLearner answers nothing, though `sample_size` examples were drawn from them."""
+    """On rows that are all one point ParityLearner answers nothing, however many examples are drawn from them."""
     learners = {
         "parity_learner": lambda: many_parities.parity_learner(bits=4, k=2, epsilon=1.0, delta=0.01, beta=0.1),
         "elimination": lambda: many_parities.elimination(bits=4, k=2),

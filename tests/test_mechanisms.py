@@ -51,7 +51,7 @@ SCORES = jnp.array([3, 5, 0, 4, 5], jnp.int32)
 
 
 def compiled(function: Callable[..., Any], *arrays: Any, **given: Any) -> Any:
-    """function(*arrays, **given) as one program, where one operation after the other would be a hundred."""
+    """function(*arrays, **given) as one program; run operation by operation, it would be a hundred."""
     return jax.jit(lambda *arrays: function(*arrays, **given))(*arrays)
 
 
@@ -65,7 +65,7 @@ class Case:
     """One mechanism with an input.
 
     Attributes:
-      make: epsilon -> mechanism. build: makes the input in the default types.
+      make: epsilon -> mechanism. build: makes the input, in the default types.
       function: the plain sampling function, called as function(key, input, *more, epsilon=..., **given).
     """
 
@@ -78,7 +78,7 @@ class Case:
 
     @property
     def data(self) -> Any:
-        with jax.ensure_compile_time_eval():  # inside of compiled programs it is a constant
+        with jax.ensure_compile_time_eval():  # inside compiled programs it is a constant
             return self.build()
 
 
@@ -479,14 +479,14 @@ def test_intervals_keep_small_probabilities_and_may_be_empty_or_endless() -> Non
 
 
 def test_intervals_that_are_wider_than_an_integer_keep_their_probability() -> None:
-    """From -2^31 up to the count itself, 2^30 - 1: their difference is no int32. P[noise <= 0] is 1 of 1 + exp(-epsilon)."""
+    """From -2^31 up to the count itself, 2^30 - 1: their difference is no int32. P[noise <= 0] is 1 / (1 + exp(-epsilon))."""
     found = geometric.mechanism(epsilon=1.0).probability(2**30 - 1, (-(2**31), 2**30))
     np.testing.assert_allclose(found, np.array([1.0, math.exp(-1)]) / (1 + math.exp(-1)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("mechanism", [thorough(exponential_piecewise), permute_and_flip_piecewise])
 def test_what_lies_beyond_the_range_is_never_drawn_however_good_it_is(mechanism: Any) -> None:
-    """A quality 0, 0, 3, 3, 3, 3, and 1000 behind: 2,000 draws by chi-square; of all points alike for a control."""
+    """The quality is 0, 0, 3, 3, 3, 3, then 1000 beyond the range: 2,000 draws by chi-square; the uniform law is the control."""
     pieces = ordered.from_breakpoints([0, 2], [0.0, 3.0], 5, beyond=1000.0)
     made = mechanism.mechanism(epsilon=1.0)
     keys = jax.random.split(jax.random.key(1), 2000)
@@ -517,7 +517,7 @@ def test_exponential_piecewise_law_against_a_sum_over_points() -> None:
 
 
 def test_a_piece_weighs_as_many_points_as_two_intervals_offer_of_it() -> None:
-    """[0, 5) and [12, 25) offer 5, 8 and 5 points of three pieces of 10; an end that is forgotten is never drawn."""
+    """[0, 5) and [12, 25) contain 5, 8 and 5 points of three pieces of 10; a forgotten end would never be drawn."""
     three = ordered.from_breakpoints([0, 10, 20], [0.0, 0.0, 0.0], 29, beyond=0.0)
     one, other = (Interval.of(ends, three.limbs) for ends in ((0, 5), (12, 25)))
     weights = compiled(exponential_piecewise._weights, three, jnp.zeros(three.count), one, other)
@@ -555,7 +555,7 @@ def test_exponential_variate_is_accurate_at_both_ends(high: int, low: int) -> No
 
 
 def laplace_log_cdf(x: np.ndarray) -> np.ndarray:
-    """By its definition; SciPy's loses the upper tail in its older versions."""
+    """By its definition; older versions of SciPy lose the upper tail."""
     return np.where(x < 0, x - math.log(2), np.log1p(-np.exp(-np.abs(x)) / 2))
 
 
@@ -618,8 +618,8 @@ def test_geometric_skips_no_value_at_tiny_rates() -> None:
 def distortion(rate: float) -> float:
     """The largest relative error of a probability of two-sided noise above 1e-15, if all the float32 Laplace variables round to nearest.
 
-    Where the noise passes from k - 1 to k is found among the floats near the exact place; what rounds to a float reaches half way to
-    the next.
+    The place where the noise passes from k - 1 to k is found among the floats near the exact one; the numbers that round to a float reach
+    half way to the next.
     """
     r, steps = float(np.float32(rate)), 60
     c = math.log(2 / (1 + math.exp(-r)))
@@ -644,7 +644,7 @@ def test_pieces_that_are_too_short_are_seen() -> None:
 
 
 def test_no_rate_uses_pieces_that_hold_too_few_floats() -> None:
-    """At the least rate of pieces: near |x| = 34, beyond which lies 1e-15, floats are 2^-18 apart, and 3e-4 of a piece is more than one."""
+    """At the smallest rate of pieces, near |x| = 34 (beyond which lies 1e-15), floats are 2^-18 apart: 3e-4 of a piece is more than one."""
     steps = geometric.COARSE / float(np.spacing(np.float32(34)))
     assert 1 / steps < 3e-4
 
@@ -684,7 +684,7 @@ def test_one_sided_guarantee_is_tight() -> None:
 
 
 def test_one_sided_guarantee_never_understates_delta() -> None:
-    """1 - exp(-epsilon) in 50 digits, and by no more than two floats."""
+    """Against 1 - exp(-epsilon) in 50 digits; nor does it overstate delta by more than two floats."""
     for epsilon in np.random.default_rng(0).uniform(0.01, 2.0, 50).tolist():
         delta = one_sided_geometric.mechanism(epsilon=epsilon).guarantee().delta
         with decimal.localcontext(prec=50):
@@ -722,10 +722,18 @@ def test_exponential_mechanism_with_counts_of_two_to_the_4096() -> None:
 def test_scores_that_are_no_numbers_are_not_ok() -> None:
     @jax.jit
     def ok(scores: jax.Array) -> tuple[jax.Array, ...]:
-        one, other, third = jax.random.split(jax.random.key(0), 3)
+        one, other, third, fourth, fifth = jax.random.split(jax.random.key(0), 5)
         chosen = exponential.exponential(one, scores, epsilon=1.0)
         noisy = report_noisy_max.report_noisy_max(other, scores, epsilon=1.0)
-        return chosen.ok, noisy.ok, stability.stability(third, scores, epsilon=1.0, delta=0.1).ok
+        stable = stability.stability(third, scores, epsilon=1.0, delta=0.1)
+        some = choosing.choosing(fourth, scores, n=100, epsilon=1.0, alpha=0.5)
+        return (
+            chosen.ok,
+            noisy.ok,
+            stable.ok,
+            some.ok,
+            above_threshold.above_threshold(fifth, scores, 0.0, epsilon=9.0).ok,
+        )
 
     assert not any(ok(jnp.array([1.0, math.nan, 2.0])))
     assert not any(ok(jnp.array([1.0, math.inf, 2.0]))[:2])
@@ -909,7 +917,7 @@ def test_above_threshold_law_against_adaptive_quadrature(threshold: float) -> No
 
 @pytest.mark.parametrize("dtype", [np.float16, jnp.bfloat16])
 def test_scores_of_16_bits_are_subtracted_in_32(dtype: Any) -> None:
-    """Scores 131072 apart: their difference is no float16, and a point more or less is none of bfloat16's digits."""
+    """The difference of 60000 and -60000 is no float16, and that of 32768 and 65, or 63, has more digits than 16 bits hold."""
     for top in (65, 63):
         scores = jnp.array([32768, top], dtype)
         for mechanism in (
@@ -983,7 +991,7 @@ def test_above_threshold_law_of_64_queries() -> None:
 
 @pytest.mark.parametrize("n", [2**24, 2**29])
 def test_a_count_more_is_one_more_beside_a_threshold_that_is_no_float(n: int) -> None:
-    """Rounded first, neighbours among many were equal, or up to 64 apart: losses of 4 and 16 where 1 was promised."""
+    """When large counts were rounded first, neighbouring ones were equal, or up to 64 apart: losses of 4 and 16 where 1 was promised."""
     choose = choosing.mechanism(n=n, epsilon=1.0, delta=1e-6, alpha=0.3)
     at = int(0.15 * n)
     bottoms = np.array([choose.pmf(jnp.array([at + more, 0], jnp.int32))[-1] for more in range(20, 26)], float)
@@ -1003,7 +1011,7 @@ def test_whole_numbers_that_no_float_holds_get_no_laplace_noise() -> None:
 
 
 def test_pure_functions_look_at_what_they_are_given() -> None:
-    """What counts as true halves the noise, what is no integer was none of the releases, a complex number lost a part."""
+    """Anything that counts as true halved the noise, what is no integer was never a release, a complex number lost a part."""
     given: dict[str, Any] = {"epsilon": 1.0}
     for wrong in ("False", math.nan, 1):
         with pytest.raises(TypeError, match="monotone must be True or False"):
@@ -1045,7 +1053,7 @@ def test_pure_functions_take_keys(key: Any) -> None:
 
 
 def test_an_epsilon_whose_inverse_is_no_float_shows_in_the_status() -> None:
-    """On CPUs, which take subnormal numbers for 0, it always did."""
+    """On CPUs, which treat subnormal numbers as 0, it always did."""
     status = jax.jit(lambda epsilon: laplace.mechanism(epsilon=epsilon)(jax.random.key(0), 3.0).status)
     assert status(np.float32(1e-38)) == Status.BAD_PARAMETER and status(np.float32(1e-30)) == Status.OK
 
@@ -1095,7 +1103,7 @@ def test_the_least_noise_that_an_integer_holds_has_a_probability() -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(20.0, 1e-6), (1.0, 1e-30), (0.05, 1e-9)])
 def test_rounding_adds_little_to_the_delta_of_partition_selection(epsilon: float, delta: float) -> None:
-    """In single precision; half of what may come would not do for the first two (negative control)."""
+    """In single precision. For the first two, a fiftieth of the allowance would not do (negative control)."""
     counts = jnp.arange(partition_selection.saturation(epsilon, delta) + 2, dtype=jnp.int32)
     log_keep, log_drop = partition_selection.log_keep(counts, epsilon=epsilon, delta=delta)
     keep, drop = np.exp(np.asarray(log_keep, float)), np.exp(np.asarray(log_drop, float))

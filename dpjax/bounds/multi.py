@@ -169,37 +169,40 @@ def fingerprinting_thresholds(
 ) -> float:
     """Examples that k thresholds need under approximate privacy, by the Boneh-Shaw code (MULTI Lemma 45, Corollary 46).
 
-    The bound is n/(3 alpha), where n is the largest number of users for which a code compatible with thresholds has at most k columns, of
-    order (k / ln(k/xi))^(1/3), and at most |X| - 1, as there must be the users' points and one for padding (Remark 44). No (alpha,
-    beta)-accurate (eps, delta)-private EMPIRICAL k-learner exists for so few examples if delta is below `fingerprinting_delta(n)`; for a
-    PAC learner divide by `rows_of_empirical`.
+    Let n be the largest number of users for which a code compatible with thresholds has at most k columns, of order (k / ln(k/xi))^(1/3),
+    and at most |X| - 1, as there must be the users' points and one for padding (Remark 44). No (alpha, beta)-accurate (eps, delta)-private
+    EMPIRICAL k-learner exists for fewer examples than returned if delta is below `fingerprinting_delta(n)`; for a PAC learner divide by
+    `rows_of_empirical`.
 
-    printed: k >= 2 n^3 ln(2n/xi), as Lemma 45 states it. The code of that length, n - 1 types of column with B = ceil(2 n^2 ln(2n/xi))
-    copies, is sound for feasible words only. Theorem 43 traces the word that the learner makes without user i, and nothing says that it is
-    feasible: no threshold labels her nonce row in that way, so the learner need not be accurate there. (A coalition that writes a one in
-    every column frames user 1 with certainty: `dpjax.fingerprinting.boneh_shaw`.)
+    printed: n/(3 alpha) with k >= 2 n^3 ln(2n/xi), as Remark 44 and Lemma 45 state them. The code of that length, n - 1 types of column
+    with B = ceil(2 n^2 ln(2n/xi)) copies, is sound for feasible words only. Theorem 43 traces the word that the learner makes without user
+    i, and nothing says that it is feasible: no threshold labels her nonce row in that way, so the learner need not be accurate there. (A
+    coalition that writes a one in every column frames user 1 with certainty: `dpjax.fingerprinting.boneh_shaw`.)
 
-    proved: (n + 1) B <= k and n >= 2, the code padded with the constant columns. It certainly accuses somebody if the word is feasible, and
-    user i with probability at most xi/(2n) for every word made without her. So some user is accused with probability at least (1 - beta)/n
-    on all users' database, hence (1 - beta)/n <= exp(eps) xi/(2n) + delta, which contradicts delta < `fingerprinting_delta`. More than
-    (n + 1) B concepts are no easier: the others are ignored. Both constants must be thresholds on n points, as on a domain of n + 1.
+    proved: ceil(n/2)/alpha with (n + 1) B <= k and n >= 2. The remark reads the word off all N rows of the padded database; here it is read
+    off the users' n rows. On a column that is constant on these, an alpha-accurate hypothesis is wrong on at most alpha N of them, so their
+    majority is right if alpha N < ceil(n/2). The code is the one padded with the constant columns. It certainly accuses somebody if the
+    word is feasible, and user i with probability at most xi/(2n) for every word made without her. So some user is accused with probability
+    at least (1 - beta)/n on all users' database, hence (1 - beta)/n <= exp(eps) xi/(2n) + delta, which contradicts delta <
+    `fingerprinting_delta`. More than (n + 1) B concepts are no easier: the others are ignored. Both constants must be thresholds on n
+    points, as on a domain of n + 1.
 
     Args:
         concepts: k.
         xi: security of the code, in (0, 1).
-        alpha: error, in (0, 1/3].
+        alpha: error, in (0, 1/2); at most 1/3 for the printed one.
         domain: |X| >= 2; as large as is needed if absent.
         calibration: "proved" or "printed".
 
     Returns:
-        Number of examples; 0 where no code is so short.
+        Number of examples; no learner exists for fewer. 0 where no code is so short.
 
     Raises:
         TypeError, ValueError: an argument out of range.
 
     Example:
         >>> fingerprinting_thresholds(10**6, 1e-3), fingerprinting_thresholds(10**6, 1e-3, calibration="printed")
-        (35.0, 35.0)
+        (54.0, 35.0)
         >>> fingerprinting_thresholds(200, 1e-3), fingerprinting_thresholds(200, 1e-3, calibration="printed")
         (0.0, 2.0)
     """
@@ -209,27 +212,45 @@ def fingerprinting_thresholds(
         n = _largest(lambda n: 2.0 * n**3 * math.log(2.0 * n / xi) <= concepts)
     else:
         n = _largest(lambda n: (n + 1) * math.ceil(2.0 * n**2 * math.log(2.0 * n / xi)) <= concepts)
-        n = n if n >= 2.0 else 0.0
     if domain is not None:
-        n = float(min(n, arguments.integer("domain", domain, at_least=2) - 1))
-    return _padded(n, alpha)
+        n = min(n, arguments.integer("domain", domain, at_least=2) - 1)
+    if calibration == "printed":
+        return _printed_padding(n, alpha)
+    most_wrong = -(-n // 2) if n >= 2 else 0
+    return most_wrong / arguments.number("alpha", alpha, above=0.0, below=0.5)
 
 
-def fingerprinting_agnostic(concepts: int, xi: float, *, alpha: float = 1 / 3) -> float:
+def fingerprinting_agnostic(concepts: int, xi: float, *, alpha: float = 1 / 3, calibration: str = "proved") -> float:
     """Examples that k concepts of any class need agnostically, by the Tardos code (Theorem 47, Proposition 49, Corollary 50).
 
-    The bound is n/(3 alpha), where n is the largest number with k >= 100 n^2 ceil(ln(n/xi)), of order sqrt(k / ln(k/xi)); it is 0 below 4
-    users, for which the code is not complete. All users' examples are at one point, so the domain's size plays no part; alpha < 1/3 needs
-    two concepts that agree somewhere (Remark 48). It is for EMPIRICAL k-learners, as `fingerprinting_thresholds` is.
+    Let n be the largest number of users with k >= A n^2 ceil(ln(n/xi)), of order sqrt(k / ln(k/xi)); it is 0 below 4 users, for which the
+    code is not complete. All users' examples are at one point, so the domain's size plays no part; more than n rows need two concepts that
+    agree somewhere (Remark 48). It is for EMPIRICAL k-learners, as `fingerprinting_thresholds` is.
+
+    printed: n/(3 alpha) and Tardos's own A = 100. proved: n/alpha and A = 30, that of his code with symmetric scores
+    (`dpjax.fingerprinting.tardos`). A hypothesis has one answer at the users' point. On a column where all users' labels are equal the
+    other answer is wrong on all their n of N rows, and some concept on none, so an alpha-accurate hypothesis is right if alpha N < n.
+
+    Args:
+        concepts: k.
+        xi: security of the code, in (0, 1).
+        alpha: error, in (0, 1); at most 1/3 for the printed one.
+        calibration: "proved" or "printed".
+
+    Returns:
+        Number of examples; no learner exists for fewer. 0 where no code is so short.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
 
     Example:
-        >>> fingerprinting_agnostic(10**6, 1e-3), round(fingerprinting_agnostic(10**6, 1e-3, alpha=0.05))
-        (30.0, 200)
+        >>> round(fingerprinting_agnostic(10**6, 1e-3)), fingerprinting_agnostic(10**6, 1e-3, calibration="printed")
+        (162, 30.0)
     """
-    arguments.counts(concepts=concepts)
-    arguments.fractions(xi=xi)
-    n = _largest(lambda n: 100.0 * n**2 * math.ceil(math.log(n / xi)) <= concepts)
-    return _padded(n if n >= 4.0 else 0.0, alpha)
+    n = _tardos_users(concepts, xi, calibration)
+    if calibration == "printed":
+        return _printed_padding(n, alpha)
+    return n / arguments.number("alpha", alpha, above=0.0, below=1.0)
 
 
 def fingerprinting_thresholds_pac(
@@ -252,7 +273,7 @@ def fingerprinting_thresholds_pac(
 
     Example:
         >>> round(fingerprinting_thresholds_pac(10**6, 1e-3, 1.0), 1)
-        20.4
+        31.4
         >>> round(fingerprinting_thresholds_pac(10**6, 1e-3, 1.0, calibration="printed"), 1)
         3.9
     """
@@ -265,18 +286,19 @@ def fingerprinting_agnostic_pac(
 ) -> float:
     """Examples that every agnostic PAC k-learner needs under approximate privacy: Corollary 50 through MULTI Theorem 28.
 
-    It is `fingerprinting_agnostic` / `rows_of_empirical`. The corollary's min{|X|, ...} is not needed: two points are enough.
+    It is `fingerprinting_agnostic` / `rows_of_empirical`, both proved or both printed. The corollary's min{|X|, ...} is not needed: two
+    points are enough.
 
     Args:
-        concepts, xi, alpha: as for `fingerprinting_agnostic`.
-        epsilon: of the learner, > 0; at most 1 for the printed factor.
-        calibration: "proved" or "printed" factor of Theorem 28.
+        concepts, xi, alpha, calibration: as for `fingerprinting_agnostic`.
+        epsilon: of the learner, > 0; at most 1 for the printed one.
 
     Example:
         >>> round(fingerprinting_agnostic_pac(10**6, 1e-3, 1.0), 1)
-        17.5
+        94.3
     """
-    return fingerprinting_agnostic(concepts, xi, alpha=alpha) / rows_of_empirical(epsilon, calibration=calibration)
+    empirical = fingerprinting_agnostic(concepts, xi, alpha=alpha, calibration=calibration)
+    return empirical / rows_of_empirical(epsilon, calibration=calibration)
 
 
 def fingerprinting_parities_pac(
@@ -286,14 +308,15 @@ def fingerprinting_parities_pac(
 
     It is 2^d / `rows_of_empirical` if a Tardos code for 2^d users has at most k columns, and 0 if not: the users' examples must be all
     points of {0,1}^d, so nothing follows for fewer concepts. (In Corollary 50 all examples lie at one point, so it does not bound this
-    task.) It is for errors of at most 1/6; the threshold that turns hypotheses into a word is between alpha and 1/2 - alpha.
+    task.) It is for errors below 1/4, where alpha < 1/4 < 1/2 - alpha: a threshold of 1/4 turns hypotheses into a word. (The proposition
+    says 1/6.)
 
     Args:
         concepts: k.
         xi: security of the code, in (0, 1).
         bits: d.
-        epsilon: of the learner, > 0; at most 1 for the printed factor.
-        calibration: "proved" or "printed" factor of Theorem 28.
+        epsilon: of the learner, > 0; at most 1 for the printed one.
+        calibration: "proved" or "printed" code (as for `fingerprinting_agnostic`) and factor of Theorem 28.
 
     Raises:
         TypeError, ValueError: an argument out of range.
@@ -303,7 +326,7 @@ def fingerprinting_parities_pac(
         (9.3, 0.0)
     """
     arguments.counts(bits=bits)
-    users = fingerprinting_agnostic(concepts, xi)
+    users = _tardos_users(concepts, xi, calibration)
     needed = 2.0**bits if math.log2(max(users, 1.0)) >= bits else 0.0
     return needed / rows_of_empirical(epsilon, calibration=calibration)
 
@@ -338,10 +361,20 @@ def rows_of_empirical(epsilon: float, *, calibration: str = "proved") -> float:
     return 9.0
 
 
-def _padded(users: float, alpha: float) -> float:
+def _tardos_users(concepts: int, xi: float, calibration: str) -> int:
+    """The most users of a Tardos code of security xi with at most k columns; 0 below four."""
+    arguments.counts(concepts=concepts)
+    arguments.fractions(xi=xi)
+    columns = (
+        100.0 if arguments.calibration(calibration) == "printed" else 30.0
+    )  # the scores of `dpjax.fingerprinting.tardos`
+    n = _largest(lambda n: columns * n**2 * math.ceil(math.log(n / xi)) <= concepts)
+    return n if n >= 4 else 0
+
+
+def _printed_padding(users: int, alpha: float) -> float:
     """n/(3 alpha): all other rows are padding (Remark 44)."""
-    arguments.number("alpha", alpha, above=0.0, at_most=1 / 3)
-    return users / (3.0 * alpha)
+    return users / (3.0 * arguments.number("alpha", alpha, above=0.0, at_most=1 / 3))
 
 
 def _log_power_of_two_less_one(exponent: int) -> float:
@@ -349,6 +382,6 @@ def _log_power_of_two_less_one(exponent: int) -> float:
     return exponent * math.log(2.0) + math.log1p(-(2.0**-exponent))
 
 
-def _largest(fits: Callable[[int], bool]) -> float:
+def _largest(fits: Callable[[int], bool]) -> int:
     """The largest n >= 0 that fits, for a test that holds up to some n."""
-    return float(bisection.least_int(lambda n: not fits(n), 1) - 1)
+    return bisection.least_int(lambda n: not fits(n), 1) - 1

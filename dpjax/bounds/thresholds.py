@@ -178,6 +178,8 @@ def rec_concave_error(size: int, levels: int, beta: float, epsilon: float, delta
     """
     arguments.counts(size=size, unbounded=True)
     arguments.integer("levels", levels, at_least=1, at_most=_DEEPEST)
+    if levels > (most := levels_run(size, levels)):
+        raise ValueError(f"levels must be at most {most}, which is how many run on {size} + 1 solutions, got {levels}")
     arguments.fractions(beta=beta)
     arguments.positive(epsilon=epsilon)
     delta = arguments.number("delta", delta, at_least=0.0, at_most=0.5)

@@ -10,7 +10,7 @@
 (True, [0, 0, 0, 1, 0, 0])
 """
 
-from dpjax.fingerprinting import forms, pirates
+from dpjax.fingerprinting import forms, necessary, pirates
 from dpjax.fingerprinting.attack import Attack, Evidence, Report, against, attack, audit, implied_epsilon, trial
 from dpjax.fingerprinting.boneh_shaw import boneh_shaw
 from dpjax.fingerprinting.codes import Accusation
@@ -29,6 +29,7 @@ __all__ = [
     "feasible",
     "forms",
     "implied_epsilon",
+    "necessary",
     "pirates",
     "tardos",
     "trial",

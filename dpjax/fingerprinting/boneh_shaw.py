@@ -32,11 +32,10 @@ from jaxtyping import Array, Bool, Float, Int
 from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
 from dpjax.fingerprinting.arrangement import arrangement
-from dpjax.fingerprinting.codes import BLOCK, Accusation, Code, Columns, Stream, security
+from dpjax.fingerprinting.codes import BLOCK, MOST_COLUMNS, Accusation, Code, Columns, Stream, security
 
 VARIANTS = ("padded", "original")
 _LANES = 128  # columns along which vector instructions run
-_MOST_COLUMNS = 2**31 - BLOCK
 
 
 @frozen
@@ -148,8 +147,8 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
     proved = math.ceil(2 * users**2 * log_term)
     copies = proved if copies is None else arguments.size("copies", copies)
     code = BonehShaw(log_term=np.float64(log_term), users=users, copies=copies, variant=variant)
-    if code.length > _MOST_COLUMNS:
-        raise ValueError(f"users and xi must give at most {_MOST_COLUMNS} columns, got {code.length} for {users} users")
+    if code.length > MOST_COLUMNS:
+        raise ValueError(f"users and xi must give at most {MOST_COLUMNS} columns, got {code.length} for {users} users")
     return code
 
 

@@ -26,6 +26,7 @@ from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 
 BLOCK = 1024  # columns; a multiple of 32
+MOST_COLUMNS = 2**31 - BLOCK  # so that the numbers of columns, up to the end of a block, fit int32
 LEAST_XI = 2.0**-960  # for any number of users, xi / users and its inverse are numbers of float64
 _AT_ONCE = 8  # blocks traced together, so that a step of the loop is worth its overhead
 

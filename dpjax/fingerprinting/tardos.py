@@ -40,11 +40,10 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import arguments, bits, random
 from dpjax.core.pytree import frozen, static
-from dpjax.fingerprinting.codes import BLOCK, Accusation, Book, Code, Columns, security
+from dpjax.fingerprinting.codes import BLOCK, MOST_COLUMNS, Accusation, Book, Code, Columns, security
 
 SCORES = {"asymmetric": 100, "symmetric": 30}  # A: the length is A n^2 l
 _STEEPEST = 1.79  # e^u <= 1 + u + u^2 up to here
-_MOST_COLUMNS = 2**31 - BLOCK
 
 
 @frozen
@@ -209,8 +208,8 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
     log_term = math.ceil(math.log(users / security(xi)))
     proved = SCORES[arguments.choice("score", score, tuple(SCORES))] * users**2 * log_term
     length = proved if length is None else arguments.size("length", length)
-    if length > _MOST_COLUMNS:
-        raise ValueError(f"users and xi must give at most {_MOST_COLUMNS} columns, got {length} for {users} users")
+    if length > MOST_COLUMNS:
+        raise ValueError(f"users and xi must give at most {MOST_COLUMNS} columns, got {length} for {users} users")
     steepness = min(math.sqrt(log_term / length), _STEEPEST / math.sqrt(300 * users))
     threshold = steepness * length + log_term / steepness
     return Tardos(

@@ -16,7 +16,17 @@ from dpjax.accounting.guarantee import RELATIONS
 from dpjax.core import arguments, logspace
 from dpjax.core.pytree import frozen, static
 from dpjax.domains.events import Accurate
-from dpjax.mechanisms.base import Candidates, Chooser, Number, Selection, array, beyond, scored, sensitivity_of
+from dpjax.mechanisms.base import (
+    Candidates,
+    Chooser,
+    Number,
+    Selection,
+    array,
+    beyond,
+    released,
+    scored,
+    sensitivity_of,
+)
 from dpjax.mechanisms.laplace import LN2, log_tails, standard_laplace
 
 REACH = 48  # the threshold's noise passes 48 scales with probability e^-48 = 1e-21
@@ -94,7 +104,7 @@ def above_threshold(
       where: which queries are asked, independent of the data.
 
     Returns:
-      Selection(index, ok); ok is False when no query is above.
+      Selection(index, ok); ok is False when no query is above, and when an answer is NaN.
 
     Formal guarantees: epsilon-DP (pure), for any number of queries, under the relation for which the
     sensitivity holds (Dwork and Roth, Theorem 3.23). The tails of the noise are correct down to 1e-18.
@@ -113,7 +123,7 @@ def above_threshold(
     margins = _margins(queries, threshold, epsilon, sensitivity)
     noisy = margins + 2 * standard_laplace(key_queries, margins.shape)
     above = mask & (noisy >= standard_laplace(key_threshold))
-    return Selection(jnp.argmax(above).astype(jnp.int32), jnp.any(above))
+    return released(jnp.argmax(above).astype(jnp.int32), jnp.any(above) & ~jnp.any(mask & jnp.isnan(margins)))
 
 
 @frozen

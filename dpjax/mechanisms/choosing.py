@@ -96,7 +96,7 @@ def choosing(
       where: which solutions exist, independent of the data.
 
     Returns:
-      Selection(index, ok); ok is False for ⊥, and when no solution scores 1 or more.
+      Selection(index, ok); ok is False for ⊥, when no solution scores 1 or more, and when a score is NaN.
 
     Formal guarantees: (epsilon, delta) under REPLACE_ONE for every delta with n >= `private_sample_size`
     (Lemma 4.4); none for a smaller n. Not promised: protection from floating-point side channels, or a
@@ -113,7 +113,8 @@ def choosing(
     key_test, key_choose = jax.random.split(arguments.key(key))
     log_p, log_q = log_keep(_best(scores, where), n=n, epsilon=epsilon, alpha=alpha)
     chosen = em.exponential(key_choose, scores, epsilon=arguments.epsilon(epsilon) / 2, where=supported(scores, where))
-    return released(chosen.index, chosen.ok & random.bernoulli(key_test, log_p, log_q))
+    passes = random.bernoulli(key_test, log_p, log_q) & ~jnp.isnan(log_p)
+    return released(chosen.index, chosen.ok & passes)
 
 
 @frozen

@@ -2,8 +2,8 @@
 
 Three pictures: (a) how often pirates are traced, and innocent users accused, against the length of the code, for three codes and the
 worst of six pirate strategies; (b) the attack on learners of k thresholds, points and parities as epsilon grows from private to not;
-(c) the same on databases padded with junk rows up to the learners' own n and beyond, at epsilon = 1. `attacks` explains what (b) and (c)
-show of learners that refuse.
+(c) that on learners of points and parities, on databases padded with junk rows up to the learners' own n and beyond, at epsilon = 1.
+`attacks` explains what (b) and (c) show of learners that refuse.
 """
 
 from experiments.fingerprinting.draw import draw

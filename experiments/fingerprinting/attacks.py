@@ -19,10 +19,10 @@ probability at most delta at every epsilon, so the histogram learner stays at al
 accurate; what their curves show is where they stop answering.
 
 *Padded.* Junk rows (x_0, 0, ..., 0) bring n users to N rows (Remarks 44, 48; x_0 = 0 for parities, as every parity labels it 0). The form
-requires error n/(3N), or n/(6N) for parities. The all-zero answer errs on n/N at most, so at their own n the learners are accurate to the
-error that they promise, but never to the error that the form requires: the users are lost among the junk. Copies of x_0 = 0 do not span, so
-ParityLearner refuses at every N. With junk rows on all strings in turn, it answers from its own n on; but that is no longer a form of the
-attack, as all-zero is then the best concept.
+requires an error below n/N, or n/(4N) for parities. The all-zero answer errs on n/N at most, so at their own n the learners are accurate to
+the error that they promise, but never to the error that the form requires: the users are lost among the junk. Copies of x_0 = 0 do not
+span, so ParityLearner refuses at every N. With junk rows on all strings in turn, it answers from its own n on; but that is no longer a form
+of the attack, as all-zero is then the best concept.
 """
 
 import dataclasses
@@ -90,15 +90,11 @@ def code(form: str, users: int, xi: float) -> Any:
 
 def form(name: str, users: int, rows: int | None = None, *, uniform: bool = False) -> forms.Form:
     """The form, with junk rows up to `rows`."""
-    rows = users if rows is None else rows
-    if name == "parities":
-        plain = forms.parities(users)
-        bits = users.bit_length() - 1
-        places = [i % users if uniform or i < users else 0 for i in range(rows)]
-        return dataclasses.replace(plain, x=wide.from_ints(places, bits), alpha=jnp.asarray(users / (6 * rows), float))
-    # Just below n/3N: otherwise rounding may take one row from floor(n / 3 alpha).
-    alpha = users / (3 * rows) * (1 - 1e-9) if rows > users else forms.THIRD
-    return getattr(forms, "agnostic" if name == "points" else name)(users, bits=BITS, alpha=alpha)
+    if name != "parities":
+        return getattr(forms, "agnostic" if name == "points" else name)(users, bits=BITS, rows=rows)
+    made = forms.parities(users, rows=rows)
+    places = [i % users for i in range(made.rows)]
+    return dataclasses.replace(made, x=wide.from_ints(places, users.bit_length() - 1)) if uniform else made
 
 
 def learner(
@@ -210,7 +206,7 @@ def _audit(number: int, cell: Cell, at: Settings, context: Context) -> dict[str,
 
 
 def padded_trial(key: Array, params: tuple[Attack, Array]) -> dict[str, Array]:
-    """One attack: whether it traces a user, and whether the learner refuses, exceeds the error it promises or exceeds the form's error."""
+    """One attack: whether it traces a user; whether the learner refuses; whether it releases nothing within its error, or the form's."""
     attack, promised = params
     report = run(key, attack)
     released = report.status == Status.OK

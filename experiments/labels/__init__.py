@@ -9,7 +9,7 @@ from experiments.labels.draw import draw
 from experiments.labels.measure import measure
 from experiments.runner import Experiment
 
-COMMON = {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "beta": 0.1, "level": 0.95, "xi": 1e-3}
+COMMON = {"epsilon": 1.0, "delta": 1e-6, "alpha": 0.1, "beta": 0.1, "level": 0.95}
 ATTACK = {"users": 4, "xi": 0.01}
 EXPERIMENT = Experiment(
     summary="least n that learns with private labels, against d and against the number of concepts; the attack on labels",

@@ -9,7 +9,7 @@ from dpjax import bounds
 from dpjax.accounting import REPLACE_LABEL, Guarantee, calibrate
 from dpjax.concepts import points as point_concept
 from dpjax.concepts import thresholds as threshold_concept
-from dpjax.fingerprinting import Attack, against, forms, tardos, trial
+from dpjax.fingerprinting import Attack, against, forms, necessary, tardos, trial
 from dpjax.learners import label_private
 from dpjax.learners import points as one_point
 from dpjax.learners import thresholds as one_threshold
@@ -25,6 +25,7 @@ from experiments.settings import Settings
 PRIVATE, WHOLE = "private labels", "private examples (exponential mechanism)"
 ACCOUNTANTS = {"pure": "basic", "approximate": "optimal"}
 EVENTS = ("traced", "inaccurate")
+ALL_WRONG = math.nextafter(1.0, 0.0)  # every error on a database of one point that is not 0 exceeds this
 BITS = 64  # of the domain in the second picture, on which n* does not depend
 NO_PRIVACY = 1e9
 
@@ -115,13 +116,15 @@ def unanimous(each: float, k: int, beta: float) -> int:
 
 def _by_concepts(settings: Settings) -> Iterator[Row]:
     """n* by the exact law, and what every learner that protects labels needs; both lower bounds use databases of one point."""
-    epsilon, beta, xi = (settings[name] for name in ("epsilon", "beta", "xi"))
+    epsilon, delta, beta = (settings[name] for name in ("epsilon", "delta", "beta"))
     for name in ACCOUNTANTS:
         for k in settings["concepts"]:
             yield exact("least n", name, k, unanimous(each_epsilon(name, k, settings, epsilon), k, beta))
     formulas = {
         "pure (Theorem 52)": lambda k: bounds.pure_packing(k, epsilon),
-        "approximate (Corollary 50)": lambda k: bounds.fingerprinting_agnostic(k, xi),
+        "approximate (Theorem 47)": lambda k: necessary.agnostic(
+            k, alpha=ALL_WRONG, beta=beta, epsilon=epsilon, delta=delta
+        ),
     }
     yield from least_n.lower_bounds(settings["bounds"], formulas)
 

@@ -110,7 +110,7 @@ def _direct_sums(settings: Settings, context: Context) -> list[Row]:
 def lower_bounds(settings: Settings) -> list[Row]:
     """Examples that every learner needs on uniform points: pure (Theorem 55), and approximate but agnostic (Proposition 51).
 
-    The latter says nothing below k = 100 4^d ln(2^d/xi); Corollary 50, for points of any distribution, is not about this task.
+    The latter says nothing below k = 30 4^d ln(2^d/xi); Corollary 50, for points of any distribution, is not about this task.
     """
     bits, epsilon, xi = settings["bits"], settings["epsilon"], settings["xi"]
     formulas = {

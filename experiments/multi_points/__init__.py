@@ -15,7 +15,6 @@ COMMON = {
     "alpha": 0.1,
     "beta": 0.1,
     "level": 0.95,
-    "xi": 1e-3,
 }
 BOUNDS = [4**i for i in range(10)]
 EXPERIMENT = Experiment(

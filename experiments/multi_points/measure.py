@@ -4,6 +4,7 @@ from typing import Any
 
 from dpjax import bounds
 from dpjax.concepts import points as concept
+from dpjax.fingerprinting import necessary
 from dpjax.learners import points as single
 from dpjax.multi import direct_sum, generic, pac, points
 from dpjax.sanitizers import points as sanitizer
@@ -48,12 +49,13 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def lower_bounds(settings: Settings) -> list[Row]:
-    """Examples that PAC k-learners need; the empirical bound of Corollary 50 carries over to them by Theorem 28."""
-    epsilon, xi, alpha, beta = (settings[name] for name in ("epsilon", "xi", "alpha", "beta"))
-    at = {"alpha": min(alpha, 1 / 3)}
+    """Examples that PAC k-learners need; the empirical bound of Theorem 47 carries over to them by Theorem 28."""
+    alpha, beta, epsilon = (settings[name] for name in ("alpha", "beta", "epsilon"))
+    private = {"alpha": alpha, "beta": beta, "epsilon": epsilon, "delta": settings["delta"]}
+    rows = bounds.rows_of_empirical(epsilon)
     formulas = {
         "pure (Remark 53)": lambda k: bounds.pure_packing_padded(k, alpha, beta, epsilon),
-        "$k^{1/2}$, agnostic (Cor. 50, Thm 28)": lambda k: bounds.fingerprinting_agnostic_pac(k, xi, epsilon, **at),
+        "$k^{1/2}$, agnostic (Thms 47, 28)": lambda k: necessary.agnostic(k, **private) / rows,
     }
     return least_n.lower_bounds(settings["bounds"], formulas)
 

@@ -1,7 +1,7 @@
 """How does the number of examples grow with the number k of thresholds learned from one sample (MULTI §1.3)?
 
-One picture: n* against k for direct sums (pure; advanced and optimal composition), GenericLearner on a private CDF, and ERM, beside
-the lower bounds k/eps (pure), k^(1/3) (approximate, PAC) and sqrt(k) (approximate, agnostic).
+One picture: n* against k for direct sums (pure; advanced and optimal composition; of RecConcave), GenericLearner on a private CDF, and ERM,
+beside the lower bounds k/eps (pure), k^(1/3) (approximate, PAC) and sqrt(k) (approximate, agnostic).
 """
 
 from experiments.multi_thresholds.draw import draw
@@ -15,7 +15,6 @@ COMMON = {
     "alpha": 0.2,
     "beta": 0.1,
     "level": 0.95,
-    "xi": 1e-3,
     "levels": 3,
     "m": 500,
     "sanitizer_epsilon": 0.5,

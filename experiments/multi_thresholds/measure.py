@@ -4,6 +4,7 @@ from typing import Any
 
 from dpjax import bounds
 from dpjax.concepts import thresholds as concept
+from dpjax.fingerprinting import necessary
 from dpjax.learners import thresholds
 from dpjax.multi import direct_sum, generic, pac
 from dpjax.optimizers import interior_point, quantiles
@@ -48,16 +49,14 @@ def measure(settings: Settings, context: Context) -> list[Row]:
 
 
 def lower_bounds(settings: Settings) -> list[Row]:
-    """Examples that PAC k-learners need; the empirical bounds of Corollaries 46 and 50 carry over to them by Theorem 28."""
-    epsilon, xi, alpha, beta = (settings[name] for name in ("epsilon", "xi", "alpha", "beta"))
-    at = {"alpha": min(alpha, 1 / 3)}
-    domain = 2 ** settings["bits"]
+    """Examples that PAC k-learners need; the empirical bounds of Theorems 43 and 47 carry over to them by Theorem 28."""
+    alpha, beta, epsilon = (settings[name] for name in ("alpha", "beta", "epsilon"))
+    private = {"alpha": alpha, "beta": beta, "epsilon": epsilon, "delta": settings["delta"]}
+    domain, rows = 2 ** settings["bits"], bounds.rows_of_empirical(epsilon)
     formulas = {
         "pure (Remark 53)": lambda k: bounds.pure_packing_padded(k, alpha, beta, epsilon),
-        "$k^{1/3}$ (Cor. 46, Thm 28)": lambda k: bounds.fingerprinting_thresholds_pac(
-            k, xi, epsilon, domain=domain, **at
-        ),
-        "$k^{1/2}$, agnostic (Cor. 50, Thm 28)": lambda k: bounds.fingerprinting_agnostic_pac(k, xi, epsilon, **at),
+        "$k^{1/3}$ (Thms 43, 28)": lambda k: necessary.thresholds(k, **private, domain=domain) / rows,
+        "$k^{1/2}$, agnostic (Thms 47, 28)": lambda k: necessary.agnostic(k, **private) / rows,
     }
     return least_n.lower_bounds(settings["bounds"], formulas)
 

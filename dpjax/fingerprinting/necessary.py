@@ -1,0 +1,111 @@
+"""How many examples every private k-learner needs, by the best code of k columns (MULTI Theorems 43 and 47).
+
+A learner that is (alpha, beta)-accurate on the database of all n users makes a feasible word with probability 1 - beta, which accuses
+some user unless the code is incomplete. On her neighbour without that user she is accused with probability at most that of an innocent.
+So an (epsilon, delta)-private learner has
+
+    (1 - beta - completeness)/n  <=  exp(epsilon) innocent + delta.
+
+`dpjax.bounds.fingerprinting_thresholds` and `fingerprinting_agnostic` are the paper's corollaries: the code's security xi is given, and
+the number of columns is the least at which xi was proved. Here the number of columns is k, and the code is the one among those proved in
+`boneh_shaw` and `tardos` for which the inequality fails with the most users. n users then exclude as many rows as `forms` allows.
+"""
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from dpjax.core import arguments, bisection
+from dpjax.fingerprinting.attack import implied_epsilon
+from dpjax.fingerprinting.codes import LEAST_XI, MOST_COLUMNS
+from dpjax.fingerprinting.tardos import tardos
+
+
+def thresholds(
+    concepts: int, *, alpha: float, beta: float, epsilon: float, delta: float, domain: int | None = None
+) -> float:
+    """Examples that every empirical k-learner of thresholds needs, proper or not: ceil(n/2)/alpha, by the Boneh-Shaw code (Theorem 43).
+
+    With B = floor(k/(n + 1)) copies of each column the code is complete, and an innocent user is accused with probability at most
+    exp(-B/(2 n^2)).
+
+    Args:
+      concepts: k.
+      alpha, beta: the learner's error on its examples, in (0, 1/2), and its failure probability, in (0, 1).
+      epsilon, delta: its privacy under REPLACE_ONE; delta in [0, 1).
+      domain: |X| >= 2, which must hold n users' points and one more; as large as is needed if absent.
+
+    Returns:
+      Number of examples; no such learner exists for fewer. 0 where no code is so short. For PAC learners divide by
+      `dpjax.bounds.rows_of_empirical`.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+
+    >>> thresholds(10**6, alpha=0.1, beta=0.1, epsilon=1.0, delta=1e-6)
+    230.0
+    """
+    concepts = arguments.count("concepts", concepts)
+    alpha = arguments.number("alpha", alpha, above=0.0, below=0.5)
+
+    def code(n: int) -> list[tuple[float, float]]:
+        return [(0.0, max(math.exp(-(concepts // (n + 1)) / (2 * n**2)), sys.float_info.min))]
+
+    most = _most_users(2, code, beta, epsilon, delta)
+    if domain is not None:
+        most = min(most, arguments.integer("domain", domain, at_least=2) - 1)
+    return -(-most // 2) / alpha if most >= 2 else 0.0
+
+
+def agnostic(concepts: int, *, alpha: float, beta: float, epsilon: float, delta: float) -> float:
+    """Examples that every agnostic empirical k-learner of any class needs, proper or not: n/alpha, by Tardos's code (Theorem 47).
+
+    All users' examples are at one point; more than n rows need two concepts that agree somewhere (Remark 48). The code is the one with
+    symmetric scores and all k columns. Its threshold allows an innocent user to be accused with probability exp(-l), for the best integer
+    l.
+
+    Args:
+      concepts: k.
+      alpha, beta: the learner's excess error on its examples, in (0, 1), and its failure probability, in (0, 1).
+      epsilon, delta: its privacy under REPLACE_ONE, or REPLACE_LABEL; delta in [0, 1).
+
+    Returns:
+      Number of examples; no such learner exists for fewer. 0 where no code is so short. For PAC learners divide by
+      `dpjax.bounds.rows_of_empirical`.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+
+    >>> round(agnostic(10**6, alpha=0.1, beta=0.1, epsilon=1.0, delta=1e-6))
+    1200
+    """
+    columns = min(arguments.count("concepts", concepts), MOST_COLUMNS)
+    alpha = arguments.number("alpha", alpha, above=0.0, below=1.0)
+
+    def codes(n: int) -> list[tuple[float, float]]:
+        least = math.ceil(
+            math.log(n / (1 - beta)) + epsilon
+        )  # fewer: the inequality holds whatever the code's completeness is
+        securities = (n * math.exp(-each) * (1 + 1e-12) for each in range(least, least + 32))
+        made = [tardos(n, xi, score="symmetric", length=columns) for xi in securities if LEAST_XI <= xi < 1]
+        return [(code.completeness(), code.innocent()) for code in made]
+
+    return _most_users(4, codes, beta, epsilon, delta) / alpha
+
+
+def _most_users(
+    fewest: int, codes: Callable[[int], list[tuple[float, float]]], beta: Any, epsilon: Any, delta: Any
+) -> int:
+    """The most users, from `fewest` on, for whom some code (completeness, innocent) refutes the learner's privacy; 0 if there are none."""
+    beta, epsilon = arguments.known_fraction("beta", beta), arguments.known("epsilon", epsilon, above=0.0)
+
+    def survives(n: int) -> bool:
+        found = (
+            implied_epsilon(users=n, completeness=missed, innocent=innocent, inaccuracy=beta, delta=delta)
+            for missed, innocent in codes(n)
+        )
+        return all(each <= epsilon for each in found)
+
+    most = bisection.least_int(survives, fewest) - 1
+    return most if most >= fewest else 0
