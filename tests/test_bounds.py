@@ -882,3 +882,10 @@ def test_the_theorem_of_parities_leaves_half_of_beta_to_the_gap():
     """Where epsilon is small, A_dist costs most: (4/3) (2 + (2/eps) (ln(1/(2 delta)) + ln(1/b))) times d + 3."""
     each = math.ceil(4 / 3 * (2 + 20 * (math.log(5e5) + math.log(10))))
     assert bounds.parity_learner_theorem(bits=256, epsilon=0.1, delta=1e-6, beta=0.1) == 259 * each
+
+
+@pytest.mark.parametrize("log_concepts", [0, -1.0, float("nan")])
+def test_a_class_without_concepts_is_refused_by_its_name(log_concepts: float) -> None:
+    for bound in (bounds.label_private_whole, bounds.label_private_agnostic_whole):
+        with pytest.raises(ValueError, match="log_concepts must be"):
+            bound(1, 0.1, 0.1, 1.0, log_concepts=log_concepts)

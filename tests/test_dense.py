@@ -360,3 +360,12 @@ def test_databases_over_another_domain_have_no_probability() -> None:
     assert np.isfinite(log_prob([0, 1], 2, [1, 1])) and log_prob([0, 1], 64, [1, 1]) == log_prob([0, 1], 2, [1, 1])
     for values, bits, counts in (([1, 2**32], 64, [1, 1]), ([0, 1, 2**32 - 1], 32, [1, 1, 5])):
         assert log_prob(values, bits, counts) == -np.inf
+
+
+def test_counts_of_64_bits_are_rounded_no_more_than_those_of_32() -> None:
+    with jax.enable_x64(True):
+        made = dense.multiplicative_weights(queries=dense.thresholds(bits=2), rounds=2, epsilon=0.7)
+        rows = Points.create(wide.from_ints([0] * 5 + [1] * 2 + [3], 2))
+        np.testing.assert_array_equal(
+            made.pmf(rows), made.pmf(Weighted.create(wide.from_ints([0, 1, 3], 2), [5, 2, 1]))
+        )

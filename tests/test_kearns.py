@@ -134,6 +134,10 @@ def test_every_axis_pays_for_a_sanitizer_of_its_own() -> None:
     release = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=16, depth=6, m=40))
     made = rectangles.kearns(axes=3, bits=16, epsilon=8.0, sanitizer=release, cuts=63, beta=0.1)
     assert 100 < made.guarantee().epsilon == pytest.approx(3 * release.guarantee().epsilon + 8)
+    direct = cdf.release(quantiles=quantiles.direct(solver=solver, fractions=[0.25, 0.5, 0.75], m=40))
+    other = rectangles.kearns(axes=3, bits=24, epsilon=8.0, sanitizer=direct, cuts=3, beta=0.1)
+    # A slice changes by one replacement under either relation, a count by two under the second.
+    assert other.guarantee_under(REPLACE_ONE).epsilon == pytest.approx(other.guarantee().epsilon + 8)
 
 
 @pytest.mark.thorough
@@ -175,6 +179,13 @@ def test_noise_reaches_the_threshold_in_no_cell_but_for_a_quarter_of_beta() -> N
 
 
 def test_what_does_not_fit_is_refused() -> None:
+    solver = interior_point.exponential(bits=4, epsilon=1.0)
+    release = cdf.release(quantiles=quantiles.direct(solver=solver, fractions=[0.2, 0.5, 0.8], m=40))
+    with pytest.raises(ValueError, match="cuts must be >= 3, the most points of the sanitizer's database, got 2"):
+        rectangles.kearns(axes=1, bits=4, epsilon=1.0, sanitizer=release, cuts=2, beta=0.1)
+    with pytest.raises(TypeError, match="sanitizer must release a database"):
+        no_database = rectangles.kearns(axes=1, bits=4, epsilon=1.0, sanitizer=solver, cuts=2, beta=0.1)
+        no_database(jax.random.key(0), examples([1], [1]))
     with pytest.raises(ValueError, match="cuts must be >= 3"):
         bad = rectangles.kearns(axes=1, bits=4, epsilon=1.0, sanitizer=learner().sanitizer, cuts=2, beta=0.1)
         bad(jax.random.key(0), examples([1], [1]))

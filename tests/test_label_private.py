@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from frequencies import FALSE_ALARM, p_value
 
-from dpjax import Sample, bounds, check
+from dpjax import Points, Sample, bounds, check
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_LABEL, REPLACE_ONE, Guarantee
 from dpjax.concepts import points as point_concept
 from dpjax.concepts import rectangles as rectangle_concept
@@ -513,3 +513,34 @@ def test_boxes_of_points_cut_out_what_boxes_can_and_count_what_they_label() -> N
     ways = {tuple(within(*zip(*box, strict=True))[named]) for box in itertools.product(sides, sides)}
     assert len(found) == len(ways) and {tuple(each[named]) for each in found} == ways
     assert right[where].tolist() == [int(np.where(each, ones, zeros).sum()) for each in found]
+
+
+def test_public_points_that_are_traced_show_in_the_status_and_the_law() -> None:
+    sample = Sample(x=wide.from_ints([1, 2, 3], 2), y=[1, 0, 1])
+
+    @jax.jit
+    def run(x: Any, n: Any) -> Any:
+        learner = label_private.semi_private(
+            concepts=label_private.thresholds(bits=2), public=Points(x=x, n_valid=n), epsilon=1.0
+        )
+        return learner(jax.random.key(0), sample).status, learner.pmf(sample)
+
+    for x, n, good in (([1, 3, 2], 3, True), ([1, 9, 2], 2, False), ([1, 9, 2], 1, True), ([1, 2, 3], 7, False)):
+        status, law = run(jnp.uint32(x)[:, None], jnp.int32(n))
+        assert (status == Status.OK) == good and bool(jnp.isnan(law).all()) != good
+
+
+def test_examples_of_label_private_rectangles_are_checked_as_those_of_other_learners() -> None:
+    concepts = label_private.rectangles(bits=2, axes=1, most=3)
+    x, y = jnp.uint32([1, 3, 2]).reshape(3, 1, 1), jnp.int32([1, 0, 1])
+    for wrong, error, words in (
+        ({"n_valid": jnp.int32(9)}, ValueError, "n_valid must be from 0 to 3, got 9"),
+        ({"x": x.astype(jnp.int32)}, TypeError, "x must be a uint32 array"),
+        ({"y": y[:2]}, ValueError, "y must have one label a row"),
+    ):
+        data = Examples(**({"x": x, "y": y, "n_valid": jnp.int32(3)} | wrong))
+        with pytest.raises(error, match=f"examples.{words}"):
+            label_private.label_private(concepts=concepts, epsilon=1.0)(jax.random.key(0), data)
+        if "y" not in wrong:  # labels of public points play no part
+            with pytest.raises(error, match=f"public.{words}"):
+                label_private.semi_private(concepts=concepts, public=data, epsilon=1.0)

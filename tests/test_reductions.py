@@ -15,15 +15,19 @@ from frequencies import FALSE_ALARM, p_value
 
 from dpjax import MultiSample, Points, Sample, Weighted, bounds, check
 from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.accounting.guarantee import promised
 from dpjax.concepts import dichotomies
 from dpjax.concepts import points as point_concept
 from dpjax.concepts import thresholds as threshold_concept
+from dpjax.data.outcome import Status
 from dpjax.domains import wide
-from dpjax.learners import thresholds
+from dpjax.learners import interior, thresholds
 from dpjax.mechanisms import laplace
-from dpjax.multi import direct_sum, reductions
+from dpjax.multi import direct_sum, generic, reductions
+from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import dense
 from dpjax.sanitizers import points as point_sanitizers
+from dpjax.sanitizers import thresholds as threshold_sanitizers
 from dpjax.verify.plain import dense as plain_dense
 from dpjax.verify.plain import label_class as plain
 
@@ -442,3 +446,60 @@ def test_blocks_of_sorted_points_are_refused():
     made = reductions.block_sanitizer(dense.blr(queries=dense.thresholds(bits=2), rows=1, epsilon=0.5), block=1)
     with pytest.raises(ValueError, match="points must come in a public order"):
         made(jax.random.key(0), Points.create(wide.from_ints([0, 1, 2], 2), ordered=True))
+
+
+def test_no_number_passes_for_the_law_of_what_does_not_run() -> None:
+    one = dense.blr(queries=dense.thresholds(bits=1), rows=1, epsilon=1.0)
+    labelled = reductions.label_class(one, block=2, epsilon=1.0)
+    many = direct_sum.of(thresholds.exponential(bits=1, epsilon=1.0), k=1)
+
+    def few(n: Any) -> Any:
+        return Sample.tree_unflatten((False, False), (wide.from_ints([0, 1], 1), jnp.int32([0, 1]), n))
+
+    def many_rows(n: Any) -> MultiSample:
+        return MultiSample(x=wide.from_ints([0, 1], 1), y=jnp.uint32([[0], [1]]), n_valid=n, k=1)
+
+    for algorithm, data, n in (
+        (reductions.block_sanitizer(one, block=2), lambda n: Points(x=wide.from_ints([0, 1], 1), n_valid=n), 1),
+        (labelled, few, 0),
+        (reductions.learn_by_sanitizing(labelled, dichotomies.thresholds(bits=1)), few, 0),
+        (reductions.empirical(many, n=1, rows=2), many_rows, 1),
+        (many, many_rows, 0),
+    ):
+        law = jax.jit(lambda n, algorithm=algorithm, data=data: algorithm.pmf(data(n)))(jnp.int32(n))
+        assert np.isnan(law).all(), type(algorithm).__name__
+
+
+def test_reductions_take_the_better_promise_under_replace_one() -> None:
+    solver = interior_point.exponential(bits=4, epsilon=0.5)
+    one = threshold_sanitizers.from_interior_points(quantiles=quantiles.direct(solver=solver, fractions=[0.5], m=20))
+    best = promised(one, REPLACE_ONE)
+    assert best.epsilon < one.guarantee().under(REPLACE_ONE).epsilon
+    assert reductions.block_sanitizer(one, block=40).guarantee() == best
+    assert reductions.label_class(one, block=40, epsilon=1.0).guarantee().epsilon == 2 + 2 * best.epsilon
+    single = interior.threshold_learner(solver=interior_point.exponential(bits=5, epsilon=1.0), m=20)
+    assert reductions.empirical(direct_sum.of(single, k=1), n=10, rows=900).guarantee().relation == REPLACE_ONE
+
+
+def test_a_sanitizer_for_n_rows_is_refused_for_others() -> None:
+    one = threshold_sanitizers.tree(bits=2, n=6, epsilon=1.0)
+    with pytest.raises(ValueError, match="block must be 6"):
+        reductions.block_sanitizer(one, block=3)
+    with pytest.raises(ValueError, match="sanitizer must take any multiple of block rows"):
+        reductions.label_class(one, block=6, epsilon=1.0)
+    named = point_sanitizers.histogram(bits=4, n=2000, epsilon=1.0, delta=1e-6)
+    learner = generic.learner(sanitizer=named, concepts=generic.points(bits=4), k=1, epsilon=2.0, delta=1e-6)
+    sample = MultiSample.create(wide.from_ints([1, 2, 3, 3], 4), [[1]] * 4)
+    with pytest.raises(ValueError, match="n = 2000"):
+        learner(jax.random.key(0), sample)
+    assert jax.jit(lambda s: learner(jax.random.key(0), s).status)(sample) == Status.OUTSIDE_DOMAIN
+
+
+def test_an_accuracy_beyond_the_sanitizer_is_told_as_it_was_asked_for() -> None:
+    one = dense.blr(queries=dense.thresholds(bits=1), rows=3, epsilon=1.0)
+    labelled = reductions.label_class(one, block=40, epsilon=1.0)
+    for algorithm in (reductions.block_sanitizer(one, block=40), labelled):
+        with pytest.raises(
+            ValueError, match=r"alpha = 0.3 and beta = 0.5 require of the sanitizer alpha = 0.15 and .* 3 rows"
+        ):
+            algorithm.sample_size(alpha=0.3, beta=0.5)

@@ -58,8 +58,8 @@ def calibrate(
     share = arguments.number("delta_share", delta_share, at_least=0.0, at_most=1.0)
     if accountant == "advanced" and (share == 1.0 or total.delta == 0.0):
         raise ValueError(
-            "advanced composition needs some delta for itself: delta_share must be < 1 and total.delta > 0, "
-            f"got {share} and {total.delta}"
+            'accountant must be "basic" or "optimal" where no delta is left for the composition itself, got "advanced" with '
+            f"delta = {total.delta} in all, of which the mechanisms get a share of {share}"
         )
     delta = at_most(Fraction(share) * Fraction(total.delta) / count)
     search = {"basic": _basic, "advanced": _advanced, "optimal": _optimal}[accountant]

@@ -76,6 +76,12 @@ def _log_hypotheses(points: int, vc: int, log_concepts: float | None) -> float:
     return min(log_dichotomies(points, vc), arguments.number("log_concepts", log_concepts, above=0.0))
 
 
+def _check_concepts(log_concepts: float | None) -> None:
+    """Refuses ln|C| <= 0 by its name, before a search takes the refusal for a sign of too few rows."""
+    if log_concepts is not None:
+        arguments.number("log_concepts", log_concepts, above=0.0)
+
+
 def label_private_unlabelled(vc: int, alpha: float, beta: float, *, calibration: str = "proved") -> float:
     """n of BNS Theorem 6.2, the examples whose labels are ignored; see the module.
 
@@ -187,6 +193,7 @@ def label_private_whole(
     arguments.counts(vc=vc)
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(epsilon=epsilon)
+    _check_concepts(log_concepts)
 
     def enough(m: int) -> bool:
         deviation = 16 / alpha * (_log_hypotheses(2 * m, vc, log_concepts) + math.log(8 / beta))
@@ -210,6 +217,7 @@ def label_private_agnostic_whole(
     arguments.fractions(alpha=alpha, beta=beta)
     arguments.positive(epsilon=epsilon)
     squared = square(alpha=alpha)
+    _check_concepts(log_concepts)
 
     def enough(m: int) -> bool:
         log_hypotheses = _log_hypotheses(m, vc, log_concepts)

@@ -234,21 +234,21 @@ def status(algorithm: Algorithm, data: Any, released: Bool[Array, ""]) -> Int[Ar
 @jax.jit
 def _law(algorithm: Algorithm, data: Any, event: Any) -> Float[Array, "2"]:
     view = algorithm.prepare(data)
-    return _if_good(algorithm, data, algorithm.law(view, algorithm.event(view, event)))
+    return if_good(algorithm, data, algorithm.law(view, algorithm.event(view, event)))
 
 
 @jax.jit
 def _log_prob(algorithm: Algorithm, data: Any, event: Any) -> Float[Array, ""]:
     view = algorithm.prepare(data)
-    return _if_good(algorithm, data, algorithm.log_mass(view, algorithm.event(view, event)))
+    return if_good(algorithm, data, algorithm.log_mass(view, algorithm.event(view, event)))
 
 
 @jax.jit(static_argnums=2)
 def _pmf(algorithm: Algorithm, data: Any, outputs: int) -> Float[Array, "outcomes"]:
-    return _if_good(algorithm, data, algorithm.masses(algorithm.prepare(data), outputs))
+    return if_good(algorithm, data, algorithm.masses(algorithm.prepare(data), outputs))
 
 
-def _if_good(algorithm: Algorithm, data: Any, law: Array) -> Array:
+def if_good(algorithm: Algorithm, data: Any, law: Array) -> Array:
     """The law, but NaN where a run would end with a status other than OK or BOTTOM: no number may then pass for a law."""
     return jnp.where(algorithm.fits(data) & algorithm.sound(), law, jnp.nan)
 
@@ -284,6 +284,25 @@ def whole(examples: float) -> int:
     (8, 1)
     """
     return max(1, math.ceil(examples))
+
+
+def sample_size_of_part(name: str, part: Any, *, alpha: float, beta: float, whole: tuple[float, float]) -> int:
+    """`part.sample_size(alpha=, beta=)`; a refusal begins with the alpha and beta of the whole, which its caller knows.
+
+    >>> class Coarse:
+    ...     def sample_size(self, *, alpha, beta):
+    ...         raise ValueError(f"alpha must be > 0.1, got {alpha}")
+    >>> sample_size_of_part("sanitizer", Coarse(), alpha=0.05, beta=0.1, whole=(0.2, 0.1))
+    Traceback (most recent call last):
+    ...
+    ValueError: alpha = 0.2 and beta = 0.1 require of the sanitizer alpha = 0.05 and beta = 0.1: alpha must be > 0.1, got 0.05
+    """
+    try:
+        needed: int = part.sample_size(alpha=alpha, beta=beta)
+    except ValueError as error:
+        required = f"alpha = {whole[0]:.6g} and beta = {whole[1]:.6g} require of the {name} alpha = {alpha:.6g} and beta = {beta:.6g}"
+        raise ValueError(f"{required}: {error}") from error
+    return needed
 
 
 class Ordered(Algorithm):

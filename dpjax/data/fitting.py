@@ -85,7 +85,14 @@ def _check_packed(name: str, sample: MultiSample) -> None:
 
 
 def fitted_examples(
-    data: Any, *, axes: int, limbs: int, bits: Any, positive_only: bool = False, at_least: int = 1
+    data: Any,
+    *,
+    axes: int,
+    limbs: int,
+    bits: Any,
+    positive_only: bool = False,
+    at_least: int = 1,
+    name: str = "examples",
 ) -> Examples:
     """Examples, checked against X_bits^axes and padded to their bucket, or that of `at_least` rows.
 
@@ -102,24 +109,24 @@ def fitted_examples(
         outside the domain.
     """
     if not isinstance(data, Examples):
-        raise TypeError(f"examples must be dpjax.data.examples.Examples, got {type(data).__name__}")
-    _check_words("examples.x", data.x)
+        raise TypeError(f"{name} must be dpjax.data.examples.Examples, got {type(data).__name__}")
+    _check_words(f"{name}.x", data.x)
     if len(data.x.shape) != 3 or data.x.shape[1:] != (axes, limbs):
-        raise ValueError(f"examples.x must have shape (rows, {axes}, {limbs}), got {data.x.shape}")
+        raise ValueError(f"{name}.x must have shape (rows, {axes}, {limbs}), got {data.x.shape}")
     if getattr(data.y, "dtype", np.dtype(object)).kind not in "biu":
         got = getattr(data.y, "dtype", type(data.y).__name__)
-        raise TypeError(f"examples.y must hold labels 0 and 1 as integers or booleans, got {got}")
+        raise TypeError(f"{name}.y must hold labels 0 and 1 as integers or booleans, got {got}")
     if data.y.shape != data.x.shape[:1]:
-        raise ValueError(f"examples.y must have one label a row, shape {data.x.shape[:1]}, got {data.y.shape}")
-    n = _checked_count("examples.n_valid", data.n_valid, data.rows)
+        raise ValueError(f"{name}.y must have one label a row, shape {data.x.shape[:1]}, got {data.y.shape}")
+    n = _checked_count(f"{name}.n_valid", data.n_valid, data.rows)
     if n is not None and not arguments.is_traced(data.y):
         # In NumPy, because JAX would turn them into tracers while another function is traced.
         y = np.asarray(data.y)[:n]
         if not np.isin(y, (0, 1)).all():
-            raise ValueError(f"examples.y must hold labels 0 and 1 only, got {np.unique(y).tolist()}")
+            raise ValueError(f"{name}.y must hold labels 0 and 1 only, got {np.unique(y).tolist()}")
         if not (arguments.is_traced(data.x) or arguments.is_traced(bits)):
             x = np.asarray(data.x)[:n]
-            wide.check_below("examples.x", (x[y == 1] if positive_only else x).reshape(-1, limbs), int(bits))
+            wide.check_below(f"{name}.x", (x[y == 1] if positive_only else x).reshape(-1, limbs), int(bits))
     return data.padded(at_least)
 
 

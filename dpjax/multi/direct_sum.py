@@ -44,7 +44,7 @@ from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
 from dpjax.core.logspace import all_happen, any_fails
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm, Ordered
+from dpjax.data.algorithm import Algorithm, Ordered, if_good
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.sample import Sample
@@ -134,7 +134,7 @@ class DirectSum(KLearner):
         outputs = math.prod(law.size - 1 for law in laws)
         if outputs > MOST_OUTPUTS:
             raise ValueError(f"k must leave at most {MOST_OUTPUTS} outputs for a list, got {outputs} for k = {self.k}")
-        return _joint(laws)
+        return if_good(self, sample, _joint(laws))
 
     def exactly(self, output: Any) -> Any:
         if isinstance(self.learner, Ordered) and arguments.is_row(output):

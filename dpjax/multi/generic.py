@@ -49,7 +49,7 @@ from dpjax.concepts.dichotomies import PointClass, ThresholdClass, points, thres
 from dpjax.core import arguments
 from dpjax.core.logspace import any_fails
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import status, whole
+from dpjax.data.algorithm import sample_size_of_part, status, whole
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.pac import excess
@@ -107,7 +107,7 @@ class GenericLearner(KLearner):
 
     def sanitize(self, key: Array, sample: MultiSample) -> Outcome:
         """Step 1: D~."""
-        return self.sanitizer(key, Points(x=sample.x, n_valid=sample.n_valid, ordered=sample.realizable))
+        return self.sanitizer(key, _points(sample))
 
     def right(self, concepts: Any, sample: MultiSample) -> Int[Array, "k h"]:
         """The scores of step 3: how many examples are right, by label and concept."""
@@ -180,7 +180,7 @@ class GenericLearner(KLearner):
         vc = arguments.size("concepts.vc", vc)
         if getattr(self.sanitizer, "most_points", None) is None:
             raise ValueError(f"sanitizer must tell how many points it may name, `most_points`, got {self.sanitizer!r}")
-        needed = self.sanitizer.sample_size(alpha=alpha / 5, beta=beta / 5)
+        needed = sample_size_of_part("sanitizer", self.sanitizer, alpha=alpha / 5, beta=beta / 5, whole=(alpha, beta))
         each = float(self.each_epsilon)
 
         def size(points: int) -> int:
@@ -205,7 +205,19 @@ class GenericLearner(KLearner):
             raise ValueError(
                 f"sample must have at most {MOST_ROWS} rows: scores are counted in float32, got {sample.rows}"
             )
+        if hasattr(self.sanitizer, "fit"):
+            self.sanitizer.fit(_points(sample))
         return sample
+
+    def fits(self, sample: MultiSample) -> Bool[Array, ""]:
+        """Also whether the sanitizer takes these points: one that was built for n rows takes no other number."""
+        own = super().fits(sample)
+        return own & self.sanitizer.fits(_points(sample)) if hasattr(self.sanitizer, "fits") else own
+
+
+def _points(sample: MultiSample) -> Points:
+    """The examples without their labels."""
+    return Points(x=sample.x, n_valid=sample.n_valid, ordered=sample.realizable)
 
 
 def _most_points(sanitizer: Any, n: int) -> int:

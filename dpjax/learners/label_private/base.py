@@ -79,6 +79,16 @@ class LabelPrivate(Algorithm):
             refuse("sample.x", np.asarray(fit.x)[:most])
         return fit
 
+    def sound(self) -> Bool[Array, ""]:
+        good = super().sound()
+        if self.unlabelled is not None:
+            good &= jnp.asarray(self.unlabelled) >= 1
+        return good if self.public is None else good & self._in_domain(self.public)
+
+    def _in_domain(self, public: Any) -> Bool[Array, ""]:
+        """Whether the public points are in the domain, which a factory cannot check for traced ones."""
+        return public.in_domain(self.bits)
+
     def prepare(self, data: Any) -> Any:
         valid, gives, x = data.valid, self._gives(data), self._words(data)
         if self.public is None:
@@ -175,11 +185,15 @@ class LabelPrivate(Algorithm):
 
     def _examples(self, split: Callable[..., float], together: Callable[..., float], alpha: float, beta: float) -> int:
         """By the bound `split` where some points come without labels, by the bound `together` where none do."""
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
         given: Any = {"vc": self.concepts.vc, "alpha": alpha, "beta": beta, "epsilon": float(self.epsilon)}
         given["log_concepts"] = getattr(self.concepts, "log_concepts", None)
         if self.public is not None:
             n = int(self.public.n_valid)
-            return whole(split(**given, unlabelled=n) - n)
+            try:
+                return whole(split(**given, unlabelled=n) - n)
+            except ValueError as error:
+                raise ValueError(f"public must have more points: {error}") from error
         if self.unlabelled is None:
             return whole(together(**given))
         return whole(split(**given, unlabelled=int(self.unlabelled)))

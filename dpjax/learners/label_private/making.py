@@ -1,8 +1,10 @@
 """The factories of label-private and semi-private learners; see the package."""
 
+import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from dpjax.concepts.dichotomies import ParityClass, PointClass, RectangleClass, ThresholdClass
@@ -71,7 +73,10 @@ def semi_private(*, concepts: Class, public: Points | Examples, epsilon: Any) ->
     """
     _check_class(concepts)
     if isinstance(concepts, RectangleClass):
-        fit: Any = of_rectangles.fitted(public, concepts, "public")
+        given: Any = public
+        arguments.instance("public", given, Examples)
+        unlabelled = dataclasses.replace(given, y=jnp.zeros(public.x.shape[:1], jnp.int32))
+        fit: Any = of_rectangles.fitted(unlabelled, concepts, "public")
     else:
         points: Any = public
         fit = fitted(points, Points, bits=concepts.bits, limbs=(wide.limbs_for(int(concepts.bits)),), name="public")

@@ -2,9 +2,7 @@
 
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.concepts import rectangles as concept
@@ -14,7 +12,7 @@ from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import Algorithm
 from dpjax.data.examples import Examples, points_on_axes
-from dpjax.domains import wide
+from dpjax.data.fitting import fitted_examples
 from dpjax.domains.events import Near
 from dpjax.learners.label_private.base import LabelPrivate
 
@@ -77,6 +75,9 @@ class LabelPrivateRectangles(LabelPrivate, _OfRectangles):
     public: Examples | None = None
     limbs: int = static()
 
+    def _in_domain(self, public: Any) -> Bool[Array, ""]:
+        return public.in_domain(self.concepts.bits, positive_only=False)
+
     def _words(self, data: Examples) -> UInt32[Array, "rows words"]:
         return data.x.reshape(data.rows, self.axes * self.limbs)
 
@@ -94,9 +95,4 @@ def fitted(data: Any, concepts: RectangleClass, name: str = "examples") -> Examp
       TypeError: data of another type. ValueError: data of another shape, or a valid point outside the domain (unless traced).
     """
     arguments.instance(name, data, Examples)
-    if data.x.shape[1:] != (concepts.axes, concepts.limbs):
-        raise ValueError(f"{name}.x must have shape (rows, {concepts.axes}, {concepts.limbs}), got {data.x.shape}")
-    if not any(map(arguments.is_traced, jax.tree.leaves((concepts.bits, data)))):
-        points = np.asarray(data.x)[: int(data.n_valid)].reshape(-1, concepts.limbs)
-        wide.check_below(f"{name}.x", points, int(concepts.bits))
-    return data.padded()
+    return fitted_examples(data, axes=concepts.axes, limbs=concepts.limbs, bits=concepts.bits, name=name)

@@ -15,14 +15,15 @@ paper leaves open how many cells there are, what is significant, which point of 
 
 **Privacy** (ADD_OR_REMOVE_ONE, as for `by_slices`, so that the two can be compared; any labels). One more example is one more point on each
 axis, whatever its label, and moves one count per axis by at most 1. So D sanitizers and D (epsilon/D)-private histograms run, and basic
-composition adds them up. BNS state privacy under replace-one; `guarantee().under(REPLACE_ONE)` gives it, at distance 2, for both learners.
+composition adds them up. BNS state privacy under replace-one, as `guarantee_under(REPLACE_ONE)` gives it.
 
 **Utility.** Let t label the examples, let every database be within a of the examples' distribution functions (except with probability
 beta/4 in all), and let no noise reach tau. A significant cell holds a positive example, so every end lies between two of them, or is one:
 the hypothesis h is in t. An example of t that is not in h is, on some axis, in a cell beyond the significant ones, or in one of the two
 cells that give the ends. The former hold at most 2 tau - 2 positive examples each. The latter hold at most 2 a n if they are not points:
-the database's distribution function is constant there, so that of the examples grows by at most 2 a. (If nothing lies between the ends,
-these are all the positive examples, too.) So h errs on at most
+the database's distribution function is constant there, so that of the examples grows by at most 2 a. (Below the first point it has that
+point's share, where that of the examples starts from 0: let this share be at most a, too, as that of `cdf.release` is at its
+`sample_size`. If nothing lies between the ends, these are all the positive examples.) So h errs on at most
 
     D (4 a + (2q + 1) (2 tau - 2)/n) n   examples;
 
@@ -58,12 +59,13 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic
+from dpjax.accounting.guarantee import promised
 from dpjax.concepts import rectangles as concept
 from dpjax.concepts.rectangles import Rectangle
 from dpjax.core import arguments
 from dpjax.core.bisection import least_int
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm, whole
+from dpjax.data.algorithm import Algorithm, sample_size_of_part, whole
 from dpjax.data.examples import Examples
 from dpjax.data.fitting import fitted_examples
 from dpjax.data.outcome import Status
@@ -119,6 +121,8 @@ class Kearns(Algorithm):
         def axis_side(axis: Array) -> tuple[tuple[Array, Array, Array], Array]:
             points = Points(x=examples.x[:, axis], n_valid=examples.n_valid)
             outcome = self.sanitizer(jax.random.fold_in(key_sanitizers, axis), points)
+            if not hasattr(outcome.hypothesis, "support"):
+                raise TypeError(f"sanitizer must release a database, with `support`, got {outcome.hypothesis!r}")
             cuts = self.cut_points(*outcome.hypothesis.support())
             counts = self.counts(cuts, examples, axis)
             noisy = geometric.geometric(
@@ -164,8 +168,12 @@ class Kearns(Algorithm):
 
     def guarantee(self) -> Guarantee:
         """Basic composition of D sanitizers and the noise, under ADD_OR_REMOVE_ONE."""
-        noise = Guarantee(float(self.epsilon), 0.0, ADD_OR_REMOVE_ONE)
-        return basic(Counter({self.sanitizer.guarantee(): self.axes}) + Counter([noise]))
+        return self.guarantee_under(ADD_OR_REMOVE_ONE)
+
+    def guarantee_under(self, relation: str) -> Guarantee:
+        """The same under another relation: the sanitizers' promise is converted first, as it may cost less than the whole's."""
+        noise = Guarantee(float(self.epsilon), 0.0, ADD_OR_REMOVE_ONE).under(relation)
+        return basic(Counter({promised(self.sanitizer, relation): self.axes}) + Counter([noise]))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The most examples that the sanitizer, the noise or Theorem 2.14 needs; see the module.
@@ -178,7 +186,13 @@ class Kearns(Algorithm):
         own = arguments.known("beta", self.beta)
         if beta < own:
             raise ValueError(f"beta must be >= {own}, for which the threshold is made, got {beta}")
-        sanitized = self.sanitizer.sample_size(alpha=alpha / (16 * self.axes), beta=beta / (4 * self.axes))
+        sanitized = sample_size_of_part(
+            "sanitizer",
+            self.sanitizer,
+            alpha=alpha / (16 * self.axes),
+            beta=beta / (4 * self.axes),
+            whole=(alpha, beta),
+        )
         counted = 4 * self.axes * (2 * self.cuts + 1) * (2 * int(self.threshold) - 2) / alpha
         return whole(max(sanitized, counted, bounds.agnostic(2 * self.axes, alpha / 2, beta / 2)))
 
@@ -195,7 +209,7 @@ def kearns(*, axes: int, bits: int, epsilon: Any, sanitizer: Any, cuts: int, bet
       epsilon: privacy parameter of the noise on all axes together, > 0.
       sanitizer: one for `Points` over the same bits: called with (key, points) it returns an `Outcome` whose hypothesis has `support()`, a
         database's points and which of them count; its `guarantee()` is under ADD_OR_REMOVE_ONE. `dpjax.sanitizers.cdf.release` is one.
-      cuts: the most points that its database has.
+      cuts: the most points that its database has, at least its `most_points` if it states them.
       beta: failure probability, in (0, 1).
 
     Raises:
@@ -208,9 +222,12 @@ def kearns(*, axes: int, bits: int, epsilon: Any, sanitizer: Any, cuts: int, bet
     epsilon = arguments.known("epsilon", checked_rate(arguments.epsilon(epsilon), axes))
     if not (callable(sanitizer) and hasattr(sanitizer, "guarantee")):
         raise TypeError(f"sanitizer must be callable and have a guarantee, got {sanitizer!r}")
-    promised = sanitizer.guarantee()
-    if promised.relation != ADD_OR_REMOVE_ONE or promised.is_none:
-        raise ValueError(f"sanitizer must promise privacy under {ADD_OR_REMOVE_ONE}, got {promised}")
+    most = getattr(sanitizer, "most_points", cuts)
+    if cuts < most:
+        raise ValueError(f"cuts must be >= {most}, the most points of the sanitizer's database, got {cuts}")
+    stated = sanitizer.guarantee()
+    if stated.relation != ADD_OR_REMOVE_ONE or stated.is_none:
+        raise ValueError(f"sanitizer must promise privacy under {ADD_OR_REMOVE_ONE}, got {stated}")
     if int(getattr(sanitizer, "bits", bits)) != bits:
         raise ValueError(f"bits must be {int(sanitizer.bits)}, those of the sanitizer, got {bits}")
     r, cells = math.exp(-epsilon / axes), axes * (2 * cuts + 1)

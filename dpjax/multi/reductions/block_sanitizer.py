@@ -32,9 +32,10 @@ from jaxtyping import Array, Bool, Float
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.accounting.guarantee import promised
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm
+from dpjax.data.algorithm import Algorithm, if_good, sample_size_of_part
 from dpjax.data.fitting import fitted
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
@@ -99,7 +100,7 @@ class BlockSanitizer(Algorithm):
 
         A block without rows has one outcome, the first.
         """
-        self.fit(points)
+        fit = self.fit(points)
         blocks = -(-points.rows // self.block)
         block = Points(x=points.x[: self.block], n_valid=jnp.int32(self.block))
         outcomes = jax.eval_shape(self.sanitizer.pmf, block).shape[0]
@@ -107,11 +108,11 @@ class BlockSanitizer(Algorithm):
             raise ValueError(
                 f"a law is a list of at most {MOST_TRANSCRIPTS} transcripts, got {blocks} blocks of {outcomes} outcomes each"
             )
-        return _transcripts(self, points)
+        return if_good(self, fit, _transcripts(self, points))
 
     def guarantee(self) -> Guarantee:
         """The sanitizer's own, under REPLACE_ONE."""
-        return self.sanitizer.guarantee().under(REPLACE_ONE)
+        return promised(self.sanitizer, REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """q m rows, where each block is within alpha/2 except with probability alpha/4.
@@ -120,7 +121,7 @@ class BlockSanitizer(Algorithm):
           ValueError: alpha or beta outside (0, 1), or m rows are too few for that.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        needed = self.sanitizer.sample_size(alpha=alpha / 2, beta=alpha / 4)
+        needed = sample_size_of_part("sanitizer", self.sanitizer, alpha=alpha / 2, beta=alpha / 4, whole=(alpha, beta))
         if needed > self.block:
             raise ValueError(f"block must be >= {needed} for alpha = {alpha}, got {self.block}")
         return self.block * bounds.sanitizer_blocks(alpha / 4, failure=beta)
@@ -150,4 +151,8 @@ def block_sanitizer(sanitizer: Any, *, block: int) -> BlockSanitizer:
     Raises:
       TypeError, ValueError: not a sanitizer, or block < 1.
     """
-    return BlockSanitizer(sanitizer=check_sanitizer(sanitizer), block=arguments.size("block", block))
+    check_sanitizer(sanitizer)
+    block, n = arguments.size("block", block), getattr(sanitizer, "n", block)
+    if not arguments.is_traced(n) and int(n) != block:
+        raise ValueError(f"block must be {int(n)}, the rows that the sanitizer was built for, got {block}")
+    return BlockSanitizer(sanitizer=sanitizer, block=block)

@@ -100,7 +100,7 @@ def label_error(concepts: Any, database: Weighted, sample: Sample) -> Float[Arra
     _, where, right = ByPoint.of(x, jnp.concatenate([shares[0], -shares[1]])).choices(concepts)
     # The weight labelled wrong is the total less that labelled right; both totals are equal, unless the database is empty.
     wrong = jnp.sum(shares[0]) - jnp.sum(shares[1]) - right
-    return jnp.max(jnp.where(where, jnp.abs(wrong), 0.0))
+    return jnp.where(sample.n_valid >= 1, jnp.max(jnp.where(where, jnp.abs(wrong), 0.0)), jnp.nan)
 
 
 def _sums(found: groups.Groups, weights: Float[Array, "n"]) -> Float[Array, "slots"]:

@@ -29,9 +29,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.accounting import Guarantee, with_replacement
+from dpjax.accounting import REPLACE_ONE, Guarantee, with_replacement
+from dpjax.accounting.guarantee import promised
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import if_good
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Status
 from dpjax.data.sample import bucket
@@ -81,7 +83,7 @@ class Empirical(KLearner):
 
     def pmf(self, sample: MultiSample) -> Float[Array, "outcomes"]:
         """The law, averaged over all draws of n of the sample's rows: for the exact verifier on tiny cases."""
-        self.fit(sample)
+        fit = self.fit(sample)
         if int(self.n) * math.log(sample.rows) > math.log(MOST_DRAWS):
             raise ValueError(
                 f"a law is a mean over at most {MOST_DRAWS} draws, got {int(self.n)} of {sample.rows} rows each"
@@ -89,15 +91,16 @@ class Empirical(KLearner):
         draws = jnp.asarray(list(itertools.product(range(sample.rows), repeat=int(self.n))), jnp.int32)
         laws = jax.vmap(lambda rows: self.learner.pmf(self._at(rows, sample)))(draws)
         chosen = jnp.all(draws < sample.n_valid, axis=1)
-        return jnp.mean(laws, axis=0, where=chosen[:, None])
+        return if_good(self, fit, jnp.mean(laws, axis=0, where=chosen[:, None]))
 
     def predict(self, hypothesis: Any, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
         return self.learner.predict(hypothesis, x)
 
     def guarantee(self) -> Guarantee:
         """On `rows` = m rows or more, under REPLACE_ONE: Lemma 29, "printed" or "proved"."""
-        promised = self.learner.guarantee()
-        return with_replacement(promised, drawn=int(self.n), rows=int(self.rows), calibration=self.calibration)
+        return with_replacement(
+            promised(self.learner, REPLACE_ONE), drawn=int(self.n), rows=int(self.rows), calibration=self.calibration
+        )
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """m: the empirical error is at most alpha except with probability beta, if n examples suffice for the PAC learner.
@@ -140,6 +143,7 @@ def draw_rows(key: Array, count: int, rows: Int[Array, ""]) -> Int[Array, "count
     Raises:
       TypeError, ValueError: a known number of rows that is not an int, or below 1.
     """
+    count = arguments.size("count", count)
     if not arguments.is_traced(rows):
         rows = jnp.asarray(arguments.size("rows", arguments.plain(rows)), jnp.int32)
     high, low = (jax.random.bits(one, (count,), jnp.uint32) for one in jax.random.split(key))

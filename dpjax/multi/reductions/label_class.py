@@ -51,9 +51,10 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, basic
+from dpjax.accounting.guarantee import promised
 from dpjax.core import arguments, random, sorting
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm, whole
+from dpjax.data.algorithm import Algorithm, if_good, sample_size_of_part, whole
 from dpjax.data.fitting import fitted
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
@@ -149,9 +150,9 @@ class LabelClass(Algorithm):
         Raises:
           ValueError: more than 6 rows in whole blocks, as all their orders are enumerated.
         """
-        self.fit(sample)
+        fit = self.fit(sample)
         arguments.integer("the rows of sample, in whole blocks,", self._room(sample), at_least=1, at_most=MOST_ROWS)
-        return _transcripts(self, sample)
+        return if_good(self, fit, _transcripts(self, sample))
 
     def databases(self, sample: Sample) -> Weighted:
         """What is released for every entry of `pmf`, stacked, by a sanitizer that lists its outputs."""
@@ -185,7 +186,7 @@ class LabelClass(Algorithm):
     def guarantee(self) -> Guarantee:
         """(2 epsilon + 2 e, 2 d) under REPLACE_ONE: two noisy sizes and two sanitized parts."""
         size = Guarantee(float(self.epsilon), 0.0, REPLACE_ONE)
-        return basic([size, size, *[self.sanitizer.guarantee().under(REPLACE_ONE)] * 2])
+        return basic([size, size, *[promised(self.sanitizer, REPLACE_ONE)] * 2])
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Examples for a largest error of alpha over C^label, of which the sanitizer has alpha/2; parts and noises get beta/3 each.
@@ -194,7 +195,7 @@ class LabelClass(Algorithm):
           ValueError: alpha or beta outside (0, 1), or blocks that are too small for the sanitizer.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        needed = self.sanitizer.sample_size(alpha=alpha / 2, beta=beta / 3)
+        needed = sample_size_of_part("sanitizer", self.sanitizer, alpha=alpha / 2, beta=beta / 3, whole=(alpha, beta))
         if needed > self.block:
             raise ValueError(f"block must be >= {needed} for alpha = {alpha} and beta = {beta}, got {self.block}")
         return whole(bounds.label_class(self.block, alpha / 2, alpha, beta / 3, float(self.epsilon)))
@@ -246,5 +247,9 @@ def label_class(sanitizer: Any, *, block: int, epsilon: Any) -> LabelClass:
     block = arguments.size("block", block)
     if isinstance(sanitizer, BlockSanitizer) and block % sanitizer.block:
         raise ValueError(f"block must be a multiple of {sanitizer.block}, the sanitizer's, got {block}")
+    if hasattr(sanitizer, "n"):
+        raise ValueError(
+            f"sanitizer must take any multiple of block rows: block_sanitizer(...) of it does, got {sanitizer!r}"
+        )
     limbs = wide.limbs_for(arguments.known_integer("bits", sanitizer.bits) + 1)
     return LabelClass(sanitizer=sanitizer, epsilon=arguments.epsilon(epsilon), block=block, limbs=limbs)

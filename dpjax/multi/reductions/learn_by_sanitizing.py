@@ -34,10 +34,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.accounting.guarantee import promised
 from dpjax.concepts.dichotomies import PointClass, ThresholdClass
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm, whole
+from dpjax.data.algorithm import Algorithm, if_good, sample_size_of_part, whole
 from dpjax.data.outcome import Status
 from dpjax.data.sample import Sample
 from dpjax.data.weighted import Weighted
@@ -92,12 +93,12 @@ class LearnBySanitizing(Algorithm):
 
     def pmf(self, sample: Sample) -> Float[Array, "outcomes"]:
         """The law, from that of the sanitizer's transcripts: for the exact verifier on tiny cases."""
-        self.fit(sample)
-        return _pmf(self, sample, self.listed())
+        fit = self.fit(sample)
+        return if_good(self, fit, _pmf(self, sample, self.listed()))
 
     def guarantee(self) -> Guarantee:
         """The sanitizer's own, under REPLACE_ONE."""
-        return self.sanitizer.guarantee().under(REPLACE_ONE)
+        return promised(self.sanitizer, REPLACE_ONE)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Lemma 5.3 for labels of the class, with g = alpha/2, the sanitizer being within alpha/4 except with probability beta/2.
@@ -106,7 +107,9 @@ class LearnBySanitizing(Algorithm):
           ValueError: alpha or beta outside (0, 1), or an accuracy beyond what the sanitizer can promise.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        sanitized = self.sanitizer.sample_size(alpha=alpha / 4, beta=beta / 2)
+        sanitized = sample_size_of_part(
+            "sanitizer", self.sanitizer, alpha=alpha / 4, beta=beta / 2, whole=(alpha, beta)
+        )
         return max(sanitized, whole(bounds.agnostic(self.concepts.vc, alpha / 2, beta / 2)))
 
     def _concept(self, concepts: Any, index: Int[Array, ""]) -> Any:

@@ -90,7 +90,7 @@ class MultiplicativeWeights(DenseSanitizer):
     def _answers(self, view: Counted, p: Float[Array, "points"]) -> Float[Array, "answers"]:
         """The answers for n (S - p), as multiples of a power of two <= 1 that floats hold up to 2 n: their differences are exact."""
         digits = arguments.most_counted().bit_length() - 1
-        unit = jnp.asarray(2.0 ** (np.arange(1, digits + 1) - digits))[bits.bit_length(view.n)]
+        unit = jnp.asarray(2.0 ** (np.arange(1, digits + 1) - digits))[bits.bit_length(view.n.astype(jnp.int32))]
         expected = view.n.astype(float) * self.queries.answers(p)
         return self.queries.answers(view.counts).astype(float) - unit * jnp.round(expected / unit)
 

@@ -328,7 +328,7 @@ def listed(matrix: Any) -> Listed:
         raise TypeError(f"matrix must hold booleans, c(x) of every concept and point, got {given.dtype}")
     columns = given.shape[1] if given.ndim == 2 else 0
     bits = columns.bit_length() - 1
-    if given.shape[0] == 0 or not 1 <= bits <= LARGEST_DOMAIN or columns != 1 << bits:
+    if given.ndim != 2 or given.shape[0] == 0 or not 1 <= bits <= LARGEST_DOMAIN or columns != 1 << bits:
         rule = f"shape (concepts, 2^bits) with a concept and 1 to {LARGEST_DOMAIN} bits"
         raise ValueError(f"matrix must have {rule}, got {given.shape}")
     return Listed(matrix=jnp.asarray(given), bits=bits)
