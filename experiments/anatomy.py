@@ -17,6 +17,6 @@ def dissect(key: jax.Array, experiment: pac.Experiment) -> dict[str, Any]:
     pieces = concept.quality(sample, learner.bits, learner.limbs)
     problem, budget = learner.problem(pieces), learner.budget()
     windows = recursion.best_windows(pieces)
-    quality = recursion.window_quality(windows, pieces.exponent, problem.promise, problem.alpha)
+    quality = recursion.length_quality(problem)
     run = recursion.sample(key_coins, problem, budget, learner.levels)
     return {"sample": sample, "pieces": pieces, "problem": problem, "windows": windows, "quality": quality, "run": run}

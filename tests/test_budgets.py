@@ -457,6 +457,8 @@ def test_what_cannot_be_opened_or_tuned_is_refused_by_name(opened: budgets.Budge
         tune.tune(learner(), hills(0, 8), error=0.25)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="optimizer"):
         tune.tune(budgeted, hills(0, 8), error=0.25, optimizer=0.1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="start must be a point like"):
+        tune.tune(budgeted, hills(0, 8), error=0.25, start=jax.tree.map(lambda leaf: jnp.zeros(7), budgeted.start))
     with pytest.raises(ValueError, match="learning_rate"):
         tune.tune(budgeted, hills(0, 8), error=0.25, learning_rate=0.0)
     overspent = dataclasses.replace(
@@ -677,3 +679,11 @@ def test_more_delta_needs_no_more_points():
 def test_a_search_that_no_longer_depends_on_a_part_leaves_it_some_budget(epsilon, delta, most):
     """It used to take the walk's epsilon to 1e-40, which no float32 holds."""
     assert tree_log(bits=4, epsilon=epsilon, delta=delta, beta=0.05, depth=1).sample_size(beta=0.05) < most
+
+
+def test_a_failure_must_be_one_number() -> None:
+    """A whole law, P[event] and P[not], would have the mean 1/2 whatever the budget."""
+    learner = thresholds.exponential(bits=6, epsilon=1.0)
+    data = [builders.mixed_sample()]
+    with pytest.raises(TypeError, match="failure must return one probability, got shape"):
+        tune.best([learner], data, failure=lambda algorithm, sample: algorithm.probability(sample, (3, 5)))

@@ -1177,3 +1177,13 @@ def test_no_examples_and_one_are_neighbours():
 
     report = dpjax.check(Seen(), n=1, domain=2)
     assert report.holds is False and report.worst_pair[0] == []
+
+
+def test_a_mask_cannot_be_compared() -> None:
+    """It would release a bit that the array's values do not hold."""
+
+    def leak(key: Any, sample: Any) -> Any:
+        return np.ma.array(0, mask=int(np.asarray(sample.y)[: int(sample.n_valid)].sum()) == 1)
+
+    with pytest.raises(TypeError, match="must return integers"):
+        check(leak, n=2, domain=1, trials=100)

@@ -545,7 +545,7 @@ def test_a_function_of_several_results_is_pure_if_all_are():
 def test_no_law_is_told_where_no_run_would_release_anything(fits, sound):
     """For data outside the domain, or parameters out of their ranges."""
     made = types.SimpleNamespace(fits=lambda data: jnp.bool_(fits), sound=lambda: jnp.bool_(sound))
-    law = algorithm._if_good(made, None, jnp.array([0.25, 0.75]))
+    law = algorithm.if_good(made, None, jnp.array([0.25, 0.75]))
     assert law.tolist() == [0.25, 0.75] if fits and sound else np.isnan(law).all()
 
 

@@ -21,7 +21,7 @@ from dpjax.data import algorithm
 from dpjax.domains import ordered, wide
 from dpjax.mechanisms import exponential
 from dpjax.optimizers import quasi_concave
-from dpjax.optimizers.quasi_concave import amplification, recursion
+from dpjax.optimizers.quasi_concave import amplification, recursion, units
 from dpjax.verify import exact
 from dpjax.verify.plain.amplified import amplified_law
 from dpjax.verify.plain.tree_log import Law
@@ -754,15 +754,31 @@ def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) 
     for values in found:
         moved = np.abs(np.diff(np.asarray(values, float), axis=0))
         assert moved.max() == 1.0 and set(np.unique(moved)) <= {0.0, 1.0}
-    slope = jax.grad(lambda alpha: amplification.in_units(300.3 * alpha, jnp.float32(600.0)))(jnp.float32(0.5))
+    slope = jax.grad(lambda alpha: units.in_units(300.3 * alpha, jnp.float32(600.0)))(jnp.float32(0.5))
     assert slope == np.float32(300.3)  # derivatives pass
 
 
 def test_whole_qualities_are_compared_with_what_is_rounded_against_us() -> None:
     """L = 5, 3, 1 against (1 - alpha) p = 2.25, rounded up, and p = 4.5, rounded down: min(L(j) - 3, 4 - L(j + 1)) with L(3) = 0."""
     windows = jnp.array([5.0, 3.0, 1.0])
-    quality = recursion.window_quality(windows, jnp.int32(2), jnp.float32(4.5), jnp.float32(0.5), whole=True)
+    promise = jnp.float32(4.5)
+    quality = recursion.window_quality(windows, jnp.int32(2), promise, jnp.float32(0.5), 2 * promise, whole=True)
     np.testing.assert_array_equal(quality, [min(5 - 3, 4 - 3), min(3 - 3, 4 - 1), min(1 - 3, 4 - 0)])
+
+
+@pytest.mark.parametrize(("promise", "alpha"), [(9320600.0, 0.9), (5074312.0, 0.4716), (3.7e6, 0.77), (1234.5, 0.123)])
+def test_lengths_keep_their_sensitivity_beside_fractions(promise: float, alpha: float) -> None:
+    """Where L less a fraction passes a power of two, its rounding once made 1.25 of one count more."""
+    span = 2 * jnp.float32(promise)
+    powers = 2.0 ** np.arange(4, math.floor(math.log2(alpha * promise)))
+    tops = np.floor((1 - alpha) * promise + np.add.outer(powers, np.arange(-8, 8))).astype(np.float32)
+
+    def quality(top: Any) -> Any:
+        windows = jnp.stack([span / 2, top, jnp.float32(0)])
+        return recursion.window_quality(windows, jnp.int32(2), span / 2, jnp.float32(alpha), span)
+
+    moved = np.abs(np.diff(np.asarray(jax.vmap(jax.vmap(quality))(tops), float), axis=1))
+    assert moved.max() == 1.0 and set(np.unique(moved)) == {0.0, 1.0}
 
 
 @pytest.mark.parametrize(("promise", "alpha"), [(14176745.0, 0.1277), (5074312.0, 0.01716), (843915.0, 0.0132)])

@@ -250,7 +250,9 @@ def test_inner_quality_is_quasi_concave_and_of_sensitivity_1_whatever_the_data()
         beyond = jnp.full((template.count - 5,), jnp.minimum(0.0, row[-1]))
         pieces = dataclasses.replace(template, values=jnp.concatenate([row, beyond]))
         windows = optimizer.best_windows(pieces)
-        return optimizer.window_quality(windows, pieces.exponent, jnp.asarray(promise), jnp.asarray(alpha))
+        return optimizer.window_quality(
+            windows, pieces.exponent, jnp.asarray(promise), jnp.asarray(alpha), 2 * jnp.asarray(promise)
+        )
 
     found = np.asarray(quality(jnp.asarray(values, float)))[:, : int(template.exponent) + 1]
     fallen = np.maximum.accumulate(np.diff(found) < 0, axis=1)

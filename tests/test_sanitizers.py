@@ -658,3 +658,22 @@ def test_steps_of_san_thresholds_add_up_to_the_total_and_are_held() -> None:
     with pytest.raises(ValueError, match="epsilon of a step must be at least"):
         thresholds.san_thresholds(**{**given, "epsilon": 1e-40}, allow_unproved=True)
     assert thresholds.san_thresholds(**{**given, "bits": np.uint8(255)}).exponents == 256
+
+
+@pytest.mark.parametrize(
+    ("weights", "n_valid", "error"),
+    [
+        ([3.0, 3.0], 2, TypeError),
+        ([-3, 9], 2, ValueError),
+        ([3, 5], 1, ValueError),
+        ([3, 3], 5, ValueError),
+        ([2**31 - 1] * 2, 2, ValueError),
+    ],
+)
+def test_a_multiset_put_together_by_hand_is_checked_before_it_is_written_out(weights, n_valid, error):
+    made = thresholds.from_interior_points(quantiles=quantiles.tree(bits=8, fractions=[0.5], epsilon=1.0))
+    data = Weighted(x=jnp.uint32([[7], [9]]), weights=jnp.asarray(weights), n_valid=jnp.int32(n_valid))
+    with pytest.raises(error, match="data"):
+        made.fit(data)
+    nothing = dataclasses.replace(data, weights=jnp.zeros(2, jnp.int32), n_valid=jnp.int32(0))
+    assert int(made.fit(nothing).n_valid) == 0

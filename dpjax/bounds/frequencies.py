@@ -398,6 +398,7 @@ def labelled_sparse_histogram(bits: int, k: int, alpha: float, beta: float, epsi
         raise ValueError(f"threshold must be at least {least} for beta = {beta}, got {threshold}")
     # While the mean of the counts is below the threshold, half of the counts are, and half of these are missed.
     first = max(1, math.floor((threshold - 1) / alpha * (1 - 1e-12))) if target < 0.25 else 1
+    first = min(first, 2**64)  # where `least_rows` gives up
     return bisection.least_rows(
         lambda n: _missed(n, alpha, epsilon, threshold, target) <= target, first, alpha=alpha, epsilon=epsilon
     )
@@ -409,14 +410,15 @@ def _noise_below(x: Any, epsilon: float) -> Any:
     return np.where(x <= 0, size, 1 - size)
 
 
-def _missed(n: int, alpha: float, epsilon: float, threshold: int, target: float) -> float:
-    """P[Bin(n, alpha) + two-sided geometric noise of epsilon/2 < threshold], up to a negligible part of `target`."""
+def _missed(rows: int, alpha: float, epsilon: float, threshold: int, target: float) -> float:
+    """P[Bin(rows, alpha) + two-sided geometric noise of epsilon/2 < threshold], up to a negligible part of `target`."""
     from scipy.stats import binom  # slow to import
 
+    n: float = rows if rows < 2**63 else float(rows)  # SciPy takes no larger integers
     rate, spread = epsilon / 2, math.sqrt(n * alpha * (1 - alpha))
     if rate * spread > (25 if rate < 0.004 else 8):
         reach = math.ceil((40 - math.log(target)) / rate)  # of the noise
-        low, high = max(0, threshold - reach), min(n, threshold + reach)
+        low, high = max(0, threshold - reach), min(rows, threshold + reach)
         counts = np.arange(low, high + 1)
         missed = binom.pmf(counts, n, alpha) @ _noise_below(threshold - counts, epsilon)
         return float(missed + binom.cdf(low - 1, n, alpha))
@@ -427,9 +429,8 @@ def _missed(n: int, alpha: float, epsilon: float, threshold: int, target: float)
     # is wide compared with the spread of the counts.)
     def tilted(sign: int) -> tuple[float, float]:
         grown = math.log1p(alpha * math.expm1(sign * rate))
-        rarer = (
-            1 - alpha if sign > 0 else alpha * math.exp(-rate)
-        )  # of both symbols: what it lacks of 1 may be no float
+        # The rarer of both symbols: what its probability lacks of 1 may be no float.
+        rarer = 1 - alpha if sign > 0 else alpha * math.exp(-rate)
         return min(rarer * math.exp(-grown), 1.0), n * grown - sign * rate * threshold - norm
 
     (others, log_up), (down, log_down) = tilted(1), tilted(-1)

@@ -117,6 +117,12 @@ def parity_learner_size(*, bits: int, epsilon: float, delta: float, beta: float,
     return best[1]
 
 
+def parity_learner_beats(n: int, *, bits: int, epsilon: float, delta: float, beta: float) -> bool:
+    """Whether fewer than n examples suffice for ParityLearner with some s, as `parity_learner_size` searches for it."""
+    noise = stability_noise(epsilon, delta)
+    return any(_enough((n - 1) // size, beta, size, bits, *noise) for size in range(bits, bits + _SPARE_ROWS + 1))
+
+
 def parity_learner_theorem(*, bits: int, epsilon: float, delta: float, beta: float) -> int:
     """Examples that suffice by Theorem 39's proof with explicit constants, for s = bits + 3.
 

@@ -157,7 +157,15 @@ def _floor(candidate: Candidate, question: Question) -> float:
     if candidate.floor is None:
         return 0.0
     deltas = {question.delta, min(question.delta, MOST_DELTA)}
-    return min(candidate.floor(dataclasses.replace(question, delta=delta)) for delta in deltas)
+    if question.step()[1] < LEAST_DELTA:  # `best_offer` then tries 0 as well
+        deltas.add(0.0)
+    floors = []
+    for delta in deltas:
+        try:
+            floors.append(candidate.floor(dataclasses.replace(question, delta=delta)))
+        except ValueError:  # its own theory may refuse so small a delta
+            continue
+    return min(floors, default=0.0)
 
 
 def ranked(
@@ -260,11 +268,13 @@ def largest_kept(spent: Callable[[float], float], delta: float, start: float) ->
     It takes a few steps by the slope of ln(spent), at first that of a normal tail, to a precision of 1 in 4,000, which matters if the
     number of records hardly changes with the epsilon that is solved for. The e that is returned was itself found to keep delta.
     """
-    best, e, slope, last = None, start, -2.0 * math.log(delta), None
+    best, over, e, slope, last = None, math.inf, start, -2.0 * math.log(delta), None
     for _ in range(16):
         found = max(spent(e), 1e-300)
-        if found <= delta and e > (best or 0.0):
-            best = e
+        if found <= delta:
+            best = max(e, best or 0.0)
+        else:
+            over = min(e, over)
         if last is not None and e != last[0]:
             secant = (math.log(found) - math.log(last[1])) / (math.log(e) - math.log(last[0]))
             slope = min(max(secant, slope / 3), 3 * slope)
@@ -272,6 +282,10 @@ def largest_kept(spent: Callable[[float], float], delta: float, start: float) ->
         if found <= delta and step <= 2.0**-12:
             break
         last, e = (e, found), e * math.exp(step)
+        if best is not None and not best < e < over:  # the slope leads out of the bracket
+            if over <= best * (1 + 2.0**-12):
+                break
+            e = math.sqrt(best * over) if over < math.inf else e
     return best
 
 

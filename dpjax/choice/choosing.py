@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -188,7 +189,7 @@ def choose(
         n=None if n is None else arguments.integer("n", n, at_least=1, at_most=MOST_RECORDS),
         epsilon=math.nan if epsilon is None else arguments.known("epsilon", epsilon, at_least=2.0**-20, at_most=32.0),
         alpha=math.nan if alpha is None else arguments.known("alpha", alpha, at_least=2.0**-40, below=1.0),
-        delta=arguments.known("delta", delta, at_least=0.0, below=1.0),
+        delta=_delta(delta),
         beta=arguments.known("beta", beta, at_least=2.0**-100, below=1.0),
         relation=kind.relation if relation is None else arguments.choice("relation", relation, RELATIONS),
         **own,
@@ -224,6 +225,14 @@ def _fractions(value: Any) -> tuple[float, ...]:
             f"fractions must be 1 to {quantiles.MOST_RUNS} increasing ones, more than 2^-31 apart and from 0 and 1, got {value!r}"
         )
     return fractions
+
+
+def _delta(delta: Any) -> float:
+    """0, or a number of which float64 has the inverse."""
+    known = arguments.known("delta", delta, at_least=0.0, below=1.0)
+    if 0.0 < known < sys.float_info.min:
+        raise ValueError(f"delta must be 0 or at least {sys.float_info.min:.3g}, got {delta}")
+    return known
 
 
 def _absent(task: str, without_alpha: bool, **given: Any) -> str:

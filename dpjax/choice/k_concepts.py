@@ -18,6 +18,7 @@ import numpy as np
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, closed_form_epsilon
+from dpjax.bounds.parities import parity_learner_beats
 from dpjax.choice import points, quantiles, thresholds
 from dpjax.choice.base import MOST_DELTA, Candidate, Offer, Question, UnavailableError, optimal_each
 from dpjax.learners import parities as one_parity
@@ -133,6 +134,14 @@ def sparse_histogram_learner(question: Question) -> Offer:
     )
 
 
+def sparse_histogram_floor(question: Question) -> float:
+    """The n at which the mean count of a point of mass alpha is the least threshold: before, half of these points are missed."""
+    if question.alpha * question.beta >= 0.25:
+        return 0.0
+    least = bounds.least_sparse_threshold(question.bits + question.k, question.epsilon, question.beta * (1 - 2.0**-10))
+    return (least - 1) / question.alpha * (1 - 1e-9)
+
+
 def point_learner(question: Question) -> Offer:
     """MULTI Algorithm 5."""
     question.public_size()
@@ -210,7 +219,12 @@ def parity_learner(question: Question) -> Offer:
         size = bounds.parity_learner_size(**given, epsilon=epsilon, beta=question.beta)
         return bounds.parity_learner_exact(question.beta, size, **given, epsilon=epsilon), epsilon, size
 
-    n, epsilon, size = min(least(each) for each in question.epsilons())
+    first, *smaller = question.epsilons()
+    best = least(first)
+    for each in reversed(smaller):  # one that is far too small is refused after one law
+        if parity_learner_beats(best[0], **given, epsilon=each, beta=question.beta):
+            best = least(each)
+    n, epsilon, size = best
     return Offer(
         n, lambda n: parities.parity_learner(**given, epsilon=epsilon, k=question.k, size=size), "parity_learner"
     )
@@ -232,7 +246,7 @@ OF_CONCEPT: dict[str, tuple[Candidate, ...]] = {
     "points": (
         Candidate("histogram_learner", histogram_learner),
         Candidate("point_learner", point_learner),
-        Candidate("sparse_histogram_learner", sparse_histogram_learner),
+        Candidate("sparse_histogram_learner", sparse_histogram_learner, sparse_histogram_floor),
         *map(_direct, points.CANDIDATES),
     ),
     "thresholds": (*map(_direct, thresholds.CANDIDATES), Candidate("generic", generic_learner)),

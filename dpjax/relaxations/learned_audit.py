@@ -67,7 +67,10 @@ def features(outcomes: Any, training: Any = slice(None)) -> np.ndarray:
         if leaf.dtype.kind == "f":
             odd = np.select([np.isnan(flat), np.isposinf(flat), np.isneginf(flat)], [3.0, 1.0, -1.0], 0.0)
             columns.append(odd[:, odd[training].any(axis=0)])
-    return np.concatenate(columns, axis=1)
+    rows = np.concatenate(columns, axis=1)
+    if rows.shape[1] == 0:
+        raise ValueError(f"outcomes must hold at least one number a run, got shapes {[leaf.shape for leaf in leaves]}")
+    return rows
 
 
 def train(

@@ -104,8 +104,7 @@ def tune(
         raise ValueError("key must be given for data that are drawn")
     if optimizer is not None:
         arguments.instance("optimizer", optimizer, optax.GradientTransformation)
-    like: Any = jax.tree.structure(budgeted.start)
-    if start is not None and like != jax.tree.structure(start):
+    if start is not None and _form(budgeted.start) != _form(start):
         raise TypeError(f"start must be a point like {budgeted.start!r}, got {start!r}")
     point = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), budgeted.start if start is None else start)
     given = jax.random.split(arguments.key(key), (steps + 1, batch)) if drawn else stacked(data)
@@ -176,7 +175,7 @@ def _program(
     """(point, data or keys, learning rate) -> ln failure, norm of its gradient, and the point, for each step and after the last."""
 
     def loss(point: Any, data: Any) -> Array:
-        each = jax.vmap(lambda one: budgeted.failure(point, lambda algorithm: failure(algorithm, one)))(data)
+        each = jax.vmap(lambda one: budgeted.failure(point, lambda algorithm: _number(failure, algorithm, one)))(data)
         whole = jnp.max(each) if worst else jnp.mean(each)
         return jnp.log(jnp.maximum(whole, jnp.finfo(whole.dtype).tiny))
 
@@ -217,7 +216,15 @@ def failures(algorithm: Any, data: Any, failure: Failure) -> Float[Array, "datas
 
 @functools.partial(jax.jit, static_argnums=2)
 def _each(algorithm: Any, data: Any, failure: Failure) -> Array:
-    return jax.vmap(lambda one: failure(algorithm, one))(data)
+    return jax.vmap(lambda one: _number(failure, algorithm, one))(data)
+
+
+def _number(failure: Failure, algorithm: Any, data: Any) -> Array:
+    """The failure on one dataset, checked to be one number: a law of (P[event], P[not]) would have the mean 1/2 whatever the budget."""
+    found = failure(algorithm, data)
+    if jnp.shape(found) != ():
+        raise TypeError(f"failure must return one probability, got shape {jnp.shape(found)}: take one entry of a law")
+    return found
 
 
 def best(

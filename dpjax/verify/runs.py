@@ -225,6 +225,8 @@ def _is_real(rows: Any) -> bool:
 
 
 def _is_numeric(leaf: Any) -> bool:
+    if isinstance(leaf, np.ma.MaskedArray):  # its mask is released, too, and would be lost
+        return False
     dtype = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
     return jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_)
 

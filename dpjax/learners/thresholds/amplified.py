@@ -63,8 +63,7 @@ class ThresholdAmplified(ThresholdLearner):
         Raises:
           TypeError, ValueError: alpha or beta outside (0, 1), or below those the learner was made for.
         """
-        own = self.own_alpha(alpha)
-        arguments.fractions(beta=beta)
+        own, beta = self.own_alpha(alpha), arguments.known_fraction("beta", beta)
         return whole(max(bounds.agnostic(1, own / 2, beta / 2), self.optimizer.required_promise(beta / 2, own / 2)))
 
 

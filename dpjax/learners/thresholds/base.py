@@ -45,8 +45,7 @@ class ThresholdLearner(Ordered):
 
     def own_alpha(self, alpha: float) -> float:
         """The alpha that the learner was made for; ValueError for a smaller one, which no number of examples achieves."""
-        arguments.fractions(alpha=alpha)
-        own = arguments.known("alpha", self.alpha)  # type: ignore[attr-defined]
+        alpha, own = arguments.known_fraction("alpha", alpha), arguments.known("alpha", self.alpha)  # type: ignore[attr-defined]
         if alpha < own:
             raise ValueError(f"alpha must be >= {own}, for which this learner was made, got {alpha}")
         return own

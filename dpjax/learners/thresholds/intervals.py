@@ -305,7 +305,7 @@ class IntervalLearner(ThresholdLearner):
         Raises:
           ValueError: an alpha below the learner's own, which no number of examples achieves; a delta that beta leaves no room for.
         """
-        own = self.own_alpha(alpha)
+        own, beta = self.own_alpha(alpha), arguments.known_fraction("beta", beta)
         delta, parts = arguments.known("delta", self.delta), self.shares_of_delta()
         if not beta / 2 > delta / parts:  # a block without balance is released with this probability, whatever n is
             least = 2 * delta / parts

@@ -75,9 +75,8 @@ from dpjax.core import bits, logspace, random
 from dpjax.core.pytree import frozen
 from dpjax.domains import ordered, wide
 from dpjax.mechanisms import exponential, laplace
+from dpjax.optimizers.quasi_concave import units
 from dpjax.optimizers.quasi_concave.recursion import Problem
-
-LEAST_UNIT = -100  # the binary exponent of the least unit that values are rounded to
 
 # The reward of a point: maps its position (limbs,) and the index of its piece to a vector.
 Reward = Callable[[Array, Array], Array]
@@ -121,24 +120,8 @@ def margins(total: Any, sensitivity: Any, budget: Budget, xp: Any = jnp) -> Marg
     bar = 4 * unit * (constant + xp.log(weight) - xp.log(budget.delta))
     reserve = bar - 2 * unit * xp.log(2 * budget.beta)
     if xp is jnp:  # in a program, subtracting these from values must leave differences of values unchanged
-        trim, reserve = in_units(trim, total), in_units(reserve, total)
+        trim, reserve = units.in_units(trim, total), units.in_units(reserve, total)
     return Margins(trim=trim, least=4 * unit, bar=bar, reserve=reserve)
-
-
-def in_units(number: Float[Array, ""], most: Float[Array, ""]) -> Float[Array, ""]:
-    """`number`, rounded up to a multiple of a power of two <= 1 whose multiples up to `most` are floats; its derivatives pass.
-
-    Sums and differences of such multiples, integers among them, are exact: if they were rounded, one count more might become two, or none.
-    """
-    finite = jnp.isfinite(number)  # at a traced delta of 0 the reserve is infinite
-    held = jnp.where(finite, number, 0.0)
-    rounded = lax.stop_gradient(_unit(most) * jnp.ceil(held / _unit(most))) + (held - lax.stop_gradient(held))
-    return jnp.where(finite, rounded, number)
-
-
-def _unit(most: Float[Array, ""]) -> Float[Array, ""]:
-    exponent = jnp.frexp(lax.stop_gradient(most))[1]
-    return jnp.ldexp(jnp.ones((), most.dtype), jnp.clip(exponent - (jnp.finfo(most.dtype).nmant + 1), LEAST_UNIT, 0))
 
 
 def remaining(total: Float[Array, ""], margins: Margins) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -283,8 +266,8 @@ def steps(problem: Problem, budget: Budget) -> Steps:
     pieces = problem.pieces
     # `low` and `height` together must be at most p less the slack, which the test has shown: they are, as p - low is exact.
     most = 2 * problem.alpha * problem.promise
-    low = in_units((1 - problem.alpha) * problem.promise, most)
-    height = in_units(problem.promise - low - budget.slack(), most) - 2 * _unit(most)
+    low = units.in_units((1 - problem.alpha) * problem.promise, most)
+    height = units.in_units(problem.promise - low - budget.slack(), most) - 2 * units.unit(most)
     height = logspace.greater_of(0.0, height)
     clipped = _clipped(pieces.values - low, height)
     quality = jnp.where(_real(problem), clipped, 0)

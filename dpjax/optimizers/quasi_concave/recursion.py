@@ -45,7 +45,7 @@ from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.mechanisms import stability
 from dpjax.mechanisms.base import candidates
 from dpjax.mechanisms.exponential_piecewise import Point
-from dpjax.optimizers.quasi_concave import ladder
+from dpjax.optimizers.quasi_concave import ladder, units
 from dpjax.optimizers.quasi_concave.ladder import Ladder
 from dpjax.optimizers.quasi_concave.split import Budget, Split
 
@@ -91,13 +91,15 @@ def window_quality(
     exponent: Int[Array, ""],
     promise: Array,
     alpha: Array | float,
+    span: Array,
     *,
     whole: bool = False,
 ) -> Float[Array, "exponents"]:
     """q(j) for j = 0, ..., log T' = exponent (what lies beyond is arbitrary).
 
-    `whole` rounds the numbers that L is compared with, to the unfavourable side, so that q is an integer where L is: no difference of two
-    floats is rounded, and q keeps its sensitivity.
+    The numbers that L is compared with are rounded to the unfavourable side: to units of `span` (`units`), or to integers if `whole`. So no
+    difference up to `span` of them and L is rounded, if L is an integer or such a number itself, and q keeps its sensitivity. `span` is
+    twice the promise of the outermost level.
     """
     index = jnp.arange(windows.shape[0], dtype=jnp.int32)
     following = jnp.concatenate([windows[1:], windows[-1:]])
@@ -105,6 +107,8 @@ def window_quality(
     least, most = (1 - alpha) * promise, promise
     if whole:
         least, most = jnp.ceil(least), jnp.floor(most)
+    else:
+        least, most = units.in_units(least, span), -units.in_units(-most, span)
     return jnp.minimum(windows - least, most - following)
 
 
@@ -118,11 +122,12 @@ def dense_log_law(
     alpha: Array | float,
     budget: Budget | Split,
     levels: int,
+    span: Array,
 ) -> Float[Array, "outcomes"]:
     """Log law of RecConcave on {0, ..., last} for a QUASI-CONCAVE quality given point by point; the last entry is bottom.
 
-    `points` may exceed last + 1 (padding). Claim 3.13 makes every inner quality quasi-concave, whatever the data, so the least
-    value over a window is that at one of its ends.
+    `span` is as for `window_quality`. `points` may exceed last + 1 (padding). Claim 3.13 makes every inner quality quasi-concave, whatever
+    the data, so the least value over a window is that at one of its ends.
     """
     points = quality.shape[0]
     index = jnp.arange(points, dtype=jnp.int32)
@@ -136,8 +141,8 @@ def dense_log_law(
     windows = [
         jnp.max(jnp.minimum(quality[: size + 2 - (1 << j)], quality[(1 << j) - 1 :])) for j in range(size.bit_length())
     ]
-    inner = window_quality(jnp.stack(windows), exponent, promise, alpha, whole=budget.last is not None)
-    choice = dense_log_law(inner, exponent, alpha * promise / 2, INNER_ALPHA, budget.below, levels - 1)
+    inner = window_quality(jnp.stack(windows), exponent, promise, alpha, span, whole=budget.last is not None)
+    choice = dense_log_law(inner, exponent, alpha * promise / 2, INNER_ALPHA, budget.below, levels - 1, span)
     choice = _lump(choice, size.bit_length())
     chosen = jax.vmap(lambda k: _dense_given(quality, exponent, k, budget))(
         jnp.arange(size.bit_length(), dtype=jnp.int32)
@@ -387,14 +392,16 @@ def choose_length(problem: Problem, budget: Budget | Split, levels: int) -> Floa
     """Log law of the recursion's answer k, bottom last: all that the wide range's sampler and law need to know about it."""
     quality = length_quality(problem, whole=budget.last is not None)
     promise = problem.alpha * problem.promise / 2
-    law = dense_log_law(quality, problem.pieces.exponent, promise, INNER_ALPHA, budget.below, levels - 1)
+    span = 2 * problem.promise
+    law = dense_log_law(quality, problem.pieces.exponent, promise, INNER_ALPHA, budget.below, levels - 1, span)
     return _lump(law, quality.shape[0])
 
 
 def length_quality(problem: Problem, *, whole: bool = False) -> Float[Array, "exponents"]:
     """q of the wide range; see `window_quality`."""
     pieces = problem.pieces
-    return window_quality(best_windows(pieces), pieces.exponent, problem.promise, problem.alpha, whole=whole)
+    promise, span = problem.promise, 2 * problem.promise
+    return window_quality(best_windows(pieces), pieces.exponent, promise, problem.alpha, span, whole=whole)
 
 
 def sample(key: Array, problem: Problem, budget: Budget | Split, levels: int) -> Run:

@@ -73,10 +73,19 @@ def _written_out(data: Weighted) -> Points:
         raise TypeError(
             "data must be Points where they are traced: the rows of a Weighted multiset cannot be counted then"
         )
-    total = int(data.total)
+    if data.weights.dtype.kind not in "iu":
+        raise TypeError(f"data.weights must be integers, which count rows, got {data.weights.dtype}")
+    data.check_increasing("data")
+    valid = arguments.integer("data.n_valid", arguments.plain(data.n_valid), at_least=0, at_most=data.rows)
+    x, weights = np.asarray(data.x), np.asarray(data.weights)
+    if (weights < 0).any() or weights[valid:].any():
+        raise ValueError(f"data.weights must be >= 0, and 0 in rows that do not count, got {weights.tolist()[:5]} ...")
+    total = sum(map(int, weights))  # the array's own sum may wrap around
     if total > MOST_ROWS:
         raise ValueError(f"data must hold at most {MOST_ROWS} points to be written out, got {total}")
-    return Points.create(np.repeat(np.asarray(data.x), np.asarray(data.weights), axis=0))
+    if total == 0:
+        return Points.create(x[:1], n_valid=0)
+    return Points.create(np.repeat(x, weights, axis=0))
 
 
 def from_interior_points(*, quantiles: Any) -> FromInteriorPoints:

@@ -56,7 +56,7 @@ from dpjax.data.points import Points
 from dpjax.data.weighted import LARGEST, Weighted
 from dpjax.domains import wide
 from dpjax.mechanisms import choosing, laplace
-from dpjax.optimizers.quasi_concave import recursion
+from dpjax.optimizers.quasi_concave import recursion, units
 from dpjax.sanitizers import base
 from dpjax.sanitizers.base import OfCounts
 
@@ -238,9 +238,10 @@ class SanThresholds(OfCounts):
         held = view.before[jnp.minimum(view.reach, here.last)] - view.before[:-1][None]
         most = jnp.max(jnp.where(inside[None], held, 0), axis=1).astype(float)
         shorter = jnp.concatenate([jnp.zeros(1), most[:-1]])
-        quality = jnp.minimum(most - self._share(1 / 32), self._share(3 / 32) - shorter)
+        promise, span = self._share(1 / 32), 2.0 * jnp.asarray(self.n, float)
+        quality = jnp.minimum(most - units.in_units(promise, span), -units.in_units(-3 * promise, span) - shorter)
         law = recursion.dense_log_law(
-            quality, jnp.maximum(longest, 1), self._share(1 / 32), INNER_ALPHA, self.recursion_budget(), self.levels
+            quality, jnp.maximum(longest, 1), promise, INNER_ALPHA, self.recursion_budget(), self.levels, span
         )
         lengths = jnp.arange(law.shape[0], dtype=jnp.int32)
         sure = jnp.where(lengths == 0, 0.0, -jnp.inf)  # a range of one element
