@@ -488,3 +488,14 @@ def test_the_event_of_a_noisy_concept_holds_the_hypotheses_whose_excess_is_exact
     flip, alpha = np.meshgrid(np.arange(51) / 100, np.arange(101) / 100)
     told, inside = both(jnp.asarray(flip.ravel(), float), jnp.asarray(alpha.ravel(), float))
     np.testing.assert_array_equal(told, inside)
+
+
+def test_an_excess_is_in_its_own_event_whatever_type_the_flip_has() -> None:
+    for flip in (0.08, 0.3, 0.49):
+        law = agnostic.noisy(
+            thresholds.point_masses(bits=8, points=range(10, 26), masses=[1.0] * 16, target=18), flip=flip
+        )
+        for output in range(18, 27):
+            hypothesis = wide.from_ints([output], 9)[0]
+            low, high = law.within_excess(float(law.excess(hypothesis)))
+            assert bool(wide.less_equal(low, hypothesis) & wide.less(hypothesis, high)), (flip, output)

@@ -975,10 +975,14 @@ def test_fractions_beside_the_ends_are_refused_by_name(fraction):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "count"), [(7.08, 0.5, 2), (2.3, 0.1, 2), (0.051, 1e-4, 5), (25.7, 0.01, 20)]
+    ("epsilon", "delta", "count"),
+    [
+        *((7.08, 0.5, 2), (2.3, 0.1, 2), (0.051, 1e-4, 5), (25.7, 0.01, 20)),
+        *((1.3e-4, 0.009, 50), (2.0**-13, 0.09, 7), (1e-3, 0.3, 100)),
+    ],
 )
 def test_what_each_may_spend_is_nearly_the_largest(epsilon, delta, count):
-    """Where ln(spent) is steep, just above basic composition, steps by its slope alone led astray, to 9 % less."""
+    """Where ln(spent) is steep, just above basic composition, steps by its slope alone led astray; the start may be far too small."""
     each = base.optimal_each(epsilon, delta, count, 0.0).epsilon
     assert composed_delta([(each, count)], 0.0, epsilon) <= delta
     assert delta < composed_delta([(1.008 * each, count)], 0.0, epsilon)

@@ -434,7 +434,7 @@ def test_bad_parameters_are_refused_by_name(given: Any, error: Any, message: str
 
 
 def test_too_few_or_wrong_public_points_are_refused() -> None:
-    with pytest.raises(ValueError, match="unlabelled must be >="):
+    with pytest.raises(ValueError, match="public points must be at least"):
         semi(CLASSES[0], [1, 3]).sample_size(alpha=0.1, beta=0.1)
     many = semi(CLASSES[0], [1] * 7384).sample_size(alpha=0.1, beta=0.1)
     assert many == 8392 - 7384

@@ -280,3 +280,8 @@ def test_what_is_no_row_of_parities_is_no_hypothesis(hypotheses: Any) -> None:
         law.errors(hypotheses)
     with pytest.raises(ValueError, match="hypotheses must be 2, one for each target, got 3"):
         law.errors(jnp.zeros((3, 1), jnp.uint32))
+
+
+def test_an_error_that_is_no_number_allows_the_target_alone():
+    law = concept.uniform_single(bits=8, target=5)
+    assert [wide.to_ints(end[None]) for end in jax.jit(law.within)(jnp.nan)] == [[5], [6]]

@@ -12,18 +12,19 @@ from dpjax.verify.plain import rec_concave as reference
 TOLERANCE = 1e-12
 
 
-def brute_law(quality, r, alpha, epsilon, delta, depth, calibration, base):
-    """Figure 5 to the letter on a list of values, every window, block and point; returns (law, bottom)."""
+def brute_law(quality, r, alpha, epsilon, delta, depth, calibration, base, span=None):
+    """Figure 5 on a list of values, every window, block and point, with L clipped to twice the first r; returns (law, bottom)."""
+    span = 2 * abs(r) if span is None else span
     if len(quality) - 1 <= base or depth == 1:
         return brute_exponential(quality, set(range(len(quality))), epsilon), 0.0
     log = math.ceil(math.log2(len(quality) - 1))
     quality = quality + [min(Fraction(0), quality[-1])] * (2**log + 1 - len(quality))
     points = range(2**log + 1)
     windows = [[quality[a : a + 2**j] for a in points if a + 2**j <= len(quality)] for j in range(log + 1)]
-    L = [max(min(window) for window in each) for each in windows]
+    L = [max(-span, min(span, max(min(window) for window in each))) for each in windows]
     L.append(min(Fraction(0), L[log]))
     q = [min(L[j] - (1 - alpha) * r, r - L[j + 1]) for j in range(log + 1)]
-    inner, bottom = brute_law(q, alpha * r / 2, Fraction(1, 4), epsilon, delta, depth - 1, calibration, base)
+    inner, bottom = brute_law(q, alpha * r / 2, Fraction(1, 4), epsilon, delta, depth - 1, calibration, base, span)
     law = [0.0] * len(quality)
     for k, p in enumerate(inner):
         K = 2**k

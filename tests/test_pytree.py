@@ -1,5 +1,6 @@
 """Frozen pytrees: pickle, `jax.export`, and what their repr shows."""
 
+import dataclasses
 import importlib
 import pickle
 import pkgutil
@@ -229,3 +230,10 @@ def test_an_algorithm_that_is_no_pytree_says_how_to_make_it_one():
     for call in (lambda one: one(jax.random.key(0), sample()), lambda one: one.probability(sample(), (0, 1))):
         with pytest.raises(TypeError, match=r"Undecorated must be a pytree: decorate .* @dpjax\.core\.pytree\.frozen"):
             call(Undecorated())
+
+
+def test_equality_does_not_round_a_float_to_32_bits():
+    """Else a number would equal two that differ, and equal objects would have different hashes."""
+    made = thresholds.exponential(bits=6, epsilon=0.1)
+    narrow, broad = (dataclasses.replace(made, epsilon=value) for value in (jnp.float32(0.1), 0.1))
+    assert broad == made != narrow != broad and hash(broad) == hash(made)

@@ -21,7 +21,7 @@ from dpjax.data import algorithm
 from dpjax.domains import ordered, wide
 from dpjax.mechanisms import exponential
 from dpjax.optimizers import quasi_concave
-from dpjax.optimizers.quasi_concave import amplification, recursion, units
+from dpjax.optimizers.quasi_concave import amplification, recursion, split, units
 from dpjax.verify import exact
 from dpjax.verify.plain.amplified import amplified_law
 from dpjax.verify.plain.tree_log import Law
@@ -754,7 +754,7 @@ def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) 
     for values in found:
         moved = np.abs(np.diff(np.asarray(values, float), axis=0))
         assert moved.max() == 1.0 and set(np.unique(moved)) <= {0.0, 1.0}
-    slope = jax.grad(lambda alpha: units.in_units(300.3 * alpha, jnp.float32(600.0)))(jnp.float32(0.5))
+    slope = jax.grad(lambda alpha: units.up(300.3 * alpha, jnp.float32(600.0)))(jnp.float32(0.5))
     assert slope == np.float32(300.3)  # derivatives pass
 
 
@@ -779,6 +779,39 @@ def test_lengths_keep_their_sensitivity_beside_fractions(promise: float, alpha: 
 
     moved = np.abs(np.diff(np.asarray(jax.vmap(jax.vmap(quality))(tops), float), axis=1))
     assert moved.max() == 1.0 and set(np.unique(moved)) == {0.0, 1.0}
+
+
+def test_lengths_keep_their_sensitivity_far_above_the_promise() -> None:
+    """Q may be what it likes: beyond twice the promise, where floats are coarse, q does not follow it."""
+
+    def quality(more: Any) -> Any:
+        values = jnp.array([0.0, 2.0**23 + 2, 1.0, 0.0]) + more
+        pieces = ordered.from_breakpoints([0, 20, 28, 44], [0.0] * 4, 64, beyond=0.0)
+        pieces = dataclasses.replace(pieces, values=jnp.pad(values, (0, pieces.values.size - 4)))
+        problem = recursion.Problem(pieces=pieces, promise=jnp.float32(1.5), alpha=jnp.float32(0.3))
+        return recursion.length_quality(problem)[:7]
+
+    first, second = np.asarray(jax.jit(jax.vmap(quality))(jnp.arange(2.0)), float)
+    assert np.abs(second - first).max() == 1.0
+
+
+def test_lengths_of_every_level_are_compared_in_units_of_the_first_promise(monkeypatch: Any) -> None:
+    found, plain = [], recursion.window_quality
+
+    def spied(*given: Any, **how: Any) -> Any:
+        found.append(plain(*given, **how))
+        return found[-1]
+
+    monkeypatch.setattr(recursion, "window_quality", spied)
+    pieces = ordered.from_breakpoints([0, 2**20], [3.0, 2681268.0], 2**40, beyond=0.0)
+    problem = recursion.Problem(pieces=pieces, promise=jnp.float32(5074312.3), alpha=jnp.float32(0.4716))
+    budget = split.Budget(epsilon=jnp.float32(1.0), delta=jnp.float32(1e-6), calibration="proved")
+    recursion.choose_length(problem, budget, 3)
+    assert len(found) == 2
+    for quality in found:
+        held = np.asarray(quality, float)
+        assert not np.any(held[np.isfinite(held)] % float(units.unit(2 * problem.promise)))
+    assert 2681268.0 - float(found[0][0]) >= 0.5284 * 5074312.25  # the unfavourable side
 
 
 @pytest.mark.parametrize(("promise", "alpha"), [(14176745.0, 0.1277), (5074312.0, 0.01716), (843915.0, 0.0132)])
@@ -832,9 +865,9 @@ def test_what_is_beyond_the_range_may_be_worth_nothing() -> None:
         return np.asarray(optimizer.probability(problem, (2**20, 2**30)))
 
     assert np.isfinite(law(3)).all()
-    split = quasi_concave.Split.equal(3.0, 0.2, 2)
-    last = dataclasses.replace(split, last=exponential.mechanism(epsilon=0.75))  # the equal share
-    np.testing.assert_allclose(law(2, split=last), law(2, split=split), rtol=1e-4)
+    equal = quasi_concave.Split.equal(3.0, 0.2, 2)
+    last = dataclasses.replace(equal, last=exponential.mechanism(epsilon=0.75))  # the equal share
+    np.testing.assert_allclose(law(2, split=last), law(2, split=equal), rtol=1e-4)
 
 
 @pytest.mark.parametrize(("delta", "depth"), [(1e-9, 1), (1e-6, 2), (1e-3, 3)])

@@ -19,6 +19,7 @@ from dpjax import Points, Status, Weighted, bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, optimal
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point, quantiles
+from dpjax.optimizers.quasi_concave import recursion, units
 from dpjax.sanitizers import cdf, points, thresholds
 from dpjax.sanitizers.points import Frequencies
 from dpjax.sanitizers.points.rows import rows
@@ -677,3 +678,13 @@ def test_a_multiset_put_together_by_hand_is_checked_before_it_is_written_out(wei
         made.fit(data)
     nothing = dataclasses.replace(data, weights=jnp.zeros(2, jnp.int32), n_valid=jnp.int32(0))
     assert int(made.fit(nothing).n_valid) == 0
+
+
+def test_lengths_of_san_thresholds_are_multiples_of_one_unit(monkeypatch):
+    """So that a count more moves them by one, in float32, too."""
+    made = thresholds.san_thresholds(bits=3, n=5074312, epsilon=1.0, delta=0.1, alpha=0.4716, allow_unproved=True)
+    seen = []
+    monkeypatch.setattr(recursion, "dense_log_law", lambda quality, *_: seen.append(quality) or quality)
+    view, start = made.prepare(Weighted.create(wide.from_ints([1, 2], 3), [1000, 5073312])), made._start()
+    made.log_lengths(view, Range(low=start.lows[0], stop=start.stops[0], first=jnp.int32(0), last=jnp.int32(2)))
+    assert not np.any(np.asarray(seen[0], float) % float(units.unit(jnp.float32(2 * made.n))))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import decimal
+import functools
 import itertools
 import math
 from decimal import Decimal
@@ -12,7 +13,7 @@ import pytest
 from scipy import stats
 
 from dpjax import accounting
-from dpjax.accounting import Guarantee, slicing, synchronization
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, slicing, synchronization
 from dpjax.accounting.slicing import Run
 from dpjax.optimizers.interior_point import planning
 
@@ -574,3 +575,17 @@ def test_a_loss_just_above_epsilon_is_not_rounded_away(slice_epsilon, compute, e
     assert Fraction(slice_epsilon) + 2 * Fraction(compute) > Fraction(epsilon)
     run = Run(slice_epsilon, Guarantee(compute, 0.0, "ADD_OR_REMOVE_ONE"), slices=1)
     assert run.delta(epsilon) >= least
+
+
+def test_extra_mechanisms_are_counted_or_refused():
+    """A negative count was dropped, with the mechanism."""
+    more = Guarantee(5.0, 0.0, ADD_OR_REMOVE_ONE)
+    plain = slicing.Run(0.1, Guarantee(0.1, 0.0, ADD_OR_REMOVE_ONE), slices=3)
+    twice = dataclasses.replace(plain, extra={more: 2})
+    assert twice == dataclasses.replace(plain, extra=[more, more]) and len(twice.extra) == 2
+    for wrong, error in (({more: -1}, ValueError), ({more: 0}, ValueError), ({more: 1.5}, TypeError), (1.5, TypeError)):
+        with pytest.raises(error, match="extra must"):
+            dataclasses.replace(plain, extra=wrong)
+    for search in (slicing.step_epsilon, functools.partial(slicing.compute_epsilon, slice_epsilon=0.01)):
+        with pytest.raises(ValueError, match="compute_delta must"):
+            search(total_epsilon=1.0, total_delta=1e-6, compute_delta=-1.0)

@@ -50,7 +50,7 @@ import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -138,7 +138,7 @@ class Run:
             "slice_epsilon", self.slice_epsilon, at_least=synchronization.LEAST_RATE, below=math.inf
         )
         object.__setattr__(self, "slice_epsilon", rate)
-        object.__setattr__(self, "extra", tuple(Counter(self.extra).elements()))
+        object.__setattr__(self, "extra", _listed(self.extra))
         for name in ("computes", "applications") if self.slices is None else ("computes", "applications", "slices"):
             object.__setattr__(self, name, arguments.integer(name, getattr(self, name), at_least=1))
         for name, part in [("compute", self.compute), *(("extra", part) for part in self.extra)]:
@@ -393,6 +393,8 @@ def step_epsilon(
         0.0534
     """
 
+    arguments.number("compute_delta", compute_delta, at_least=0.0, below=1.0)
+
     def run(epsilon: float) -> Run:
         return Run(epsilon, Guarantee(epsilon, compute_delta, ADD_OR_REMOVE_ONE), **shape)
 
@@ -424,6 +426,8 @@ def compute_epsilon(
         >>> round(compute_epsilon(slice_epsilon=0.02, total_epsilon=1.0, total_delta=1e-6), 3)
         0.071
     """
+
+    arguments.number("compute_delta", compute_delta, at_least=0.0, below=1.0)
 
     def run(epsilon: float) -> Run:
         return Run(slice_epsilon, Guarantee(epsilon, compute_delta, ADD_OR_REMOVE_ONE), **shape)
@@ -616,6 +620,16 @@ def _atoms(run: Run, bit: int) -> Law:
 def _composed(losses: Any, count: int) -> Any:
     """A loss distribution composed `count` times; dp-accounting would truncate a single one needlessly."""
     return losses.self_compose(count) if count > 1 else losses
+
+
+def _listed(extra: Any) -> tuple[Any, ...]:
+    """The guarantees of a list, or of a mapping to counts, one by one."""
+    if not isinstance(extra, Iterable):
+        raise TypeError(f"extra must hold guarantees, got {extra!r}")
+    counts = extra if isinstance(extra, Mapping) else Counter(extra)
+    for count in counts.values():
+        arguments.integer("the counts of extra", count, at_least=1)
+    return tuple(Counter(counts).elements())
 
 
 def _check_relation(name: str, part: Guarantee, relation: str) -> None:

@@ -216,8 +216,8 @@ def fingerprinting_thresholds(
         n = min(n, arguments.integer("domain", domain, at_least=2) - 1)
     if calibration == "printed":
         return _printed_padding(n, alpha)
-    most_wrong = -(-n // 2) if n >= 2 else 0
-    return most_wrong / arguments.number("alpha", alpha, above=0.0, below=0.5)
+    wrong = -(-n // 2) if n >= 2 else 0  # the least number of wrong answers that flips a bit
+    return wrong / arguments.number("alpha", alpha, above=0.0, below=0.5)
 
 
 def fingerprinting_agnostic(concepts: int, xi: float, *, alpha: float = 1 / 3, calibration: str = "proved") -> float:
@@ -335,9 +335,10 @@ def rows_of_empirical(epsilon: float, *, calibration: str = "proved") -> float:
     """m/n: how many rows an empirical k-learner made from a PAC one needs per example of that one, to be as private (MULTI Theorem 28).
 
     It runs the PAC learner on n of its m rows, drawn with replacement. So the number of rows that every empirical learner needs, divided by
-    this, is needed by every PAC learner. printed: 9, by Lemma 29, for eps <= 1. proved: (exp(eps) - 1)/eps, for every eps: by that lemma's
-    sharp form (`dpjax.accounting.with_replacement`) n draws cost ln M and delta (M - 1)/(exp(eps) - 1), M = (1 + (exp(eps) - 1)/m)^n, and
-    M <= exp(n (exp(eps) - 1)/m) = exp(eps) at this m.
+    this, is needed by every PAC learner. (So it is for the fingerprinting bounds, where the rows need not be whole: they are users of mass
+    1/m each, and junk.) printed: 9, by Lemma 29, for eps <= 1. proved: (exp(eps) - 1)/eps, for every eps: by that lemma's sharp form
+    (`dpjax.accounting.with_replacement`) n draws cost ln M and delta (M - 1)/(exp(eps) - 1), M = (1 + (exp(eps) - 1)/m)^n, and M <= exp(n
+    (exp(eps) - 1)/m) = exp(eps) at this m.
 
     Args:
         epsilon: > 0, finite; at most 1 for the printed one.
@@ -365,9 +366,8 @@ def _tardos_users(concepts: int, xi: float, calibration: str) -> int:
     """The most users of a Tardos code of security xi with at most k columns; 0 below four."""
     arguments.counts(concepts=concepts)
     arguments.fractions(xi=xi)
-    columns = (
-        100.0 if arguments.calibration(calibration) == "printed" else 30.0
-    )  # the scores of `dpjax.fingerprinting.tardos`
+    # By the score: see `dpjax.fingerprinting.tardos`.
+    columns = 100.0 if arguments.calibration(calibration) == "printed" else 30.0
     n = _largest(lambda n: columns * n**2 * math.ceil(math.log(n / xi)) <= concepts)
     return n if n >= 4 else 0
 

@@ -265,7 +265,7 @@ def least(needed: Callable[[float], float], n: float, low: float, high: float) -
 def largest_kept(spent: Callable[[float], float], delta: float, start: float) -> float | None:
     """Nearly the largest e with spent(e) <= delta, from a start somewhere near it; None if none was found.
 
-    It takes a few steps by the slope of ln(spent), at first that of a normal tail, to a precision of 1 in 4,000, which matters if the
+    It takes a few steps by the slope of ln(spent), at first that of a normal tail, to a precision of about 1 in 2,500, which matters if the
     number of records hardly changes with the epsilon that is solved for. The e that is returned was itself found to keep delta.
     """
     best, over, e, slope, last = None, math.inf, start, -2.0 * math.log(delta), None
@@ -278,7 +278,8 @@ def largest_kept(spent: Callable[[float], float], delta: float, start: float) ->
         if last is not None and e != last[0]:
             secant = (math.log(found) - math.log(last[1])) / (math.log(e) - math.log(last[0]))
             slope = min(max(secant, slope / 3), 3 * slope)
-        step = min(max((math.log(delta) - math.log(found)) / slope, -0.3), 0.3) - 2.0**-13
+        farthest = 0.3 if over < math.inf else 1.0  # the start may be far below
+        step = min(max((math.log(delta) - math.log(found)) / slope, -0.3), farthest) - 2.0**-13
         if found <= delta and step <= 2.0**-12:
             break
         last, e = (e, found), e * math.exp(step)

@@ -111,11 +111,11 @@ class Noisy(Agnostic):
 
     def excess(self, hypothesis: Any) -> Float[Array, ""]:
         """(1 - 2 flip) D[hypothesis and target differ], computed without a subtraction of errors."""
-        return (1 - 2 * self.flip) * self.base.error(hypothesis)
+        return (1 - 2 * jnp.asarray(self.flip, float)) * self.base.error(hypothesis)
 
     def excesses(self, hypotheses: Any) -> Float[Array, "k"]:
         """The same for each of k labels."""
-        return (1 - 2 * self.flip) * self.base.errors(hypotheses)
+        return (1 - 2 * jnp.asarray(self.flip, float)) * self.base.errors(hypotheses)
 
     def within_excess(self, alpha: Float[ArrayLike, ""]) -> Any:
         """The event of an error of at most alpha / (1 - 2 flip) under `base`; everything at flip = 1/2."""
@@ -299,7 +299,7 @@ def noisy(law: Distribution, *, flip: Any) -> Noisy:
 
     Args:
       law: a distribution with the labels of one concept, or of k.
-      flip: the probability, in [0, 1/2], realised to within 2^-32; may be traced.
+      flip: the probability, in [0, 1/2], rounded to the default float, then down to a multiple of 2^-32; may be traced.
 
     Raises:
       TypeError, ValueError: a law of another kind, or flip out of range.

@@ -99,7 +99,7 @@ class Product(Distribution):
         return Assignments(x=x, y=label(self.target, x, disjunction=self.disjunction), n_valid=n)
 
     def error(self, hypothesis: Literals) -> Float[Array, ""]:
-        """P[h(x) differs from the target]: for conjunctions P[h, not c] + P[c, not h], accurate to a few roundings however small.
+        """P[h(x) differs from the target]: for conjunctions P[h, not c] + P[c, not h], accurate to a rounding a literal however small.
 
         Two disjunctions differ where the conjunctions of their negated literals do.
         """

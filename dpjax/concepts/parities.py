@@ -66,7 +66,7 @@ def _within(target: UInt32[Array, "*k limbs"], alpha: Float[ArrayLike, ""], bits
     low = wide.resize(target, wide.limbs_for(bits + 1))
     high = wide.add(low, jnp.zeros_like(low).at[..., -1].set(1))
     top = jnp.broadcast_to(wide.power_of_two(jnp.int32(bits), low.shape[-1]), low.shape)
-    exact = jnp.asarray(alpha, float) < 0.5
+    exact = ~(jnp.asarray(alpha, float) >= 0.5)  # also for NaN
     return jnp.where(exact, low, np.uint32(0)), jnp.where(exact, high, top)
 
 

@@ -7,8 +7,10 @@ without a sort, and error_D(c_h, c_t) = D[points between h and t] is known exact
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import jax
@@ -136,7 +138,7 @@ class LogUniform(ThresholdDistribution):
 
     These are the hard distributions for private threshold learners (uniform ones are easy: the answer may be off by 2^d / n).
     A draw has 32 random bits, and 2^U is cut to its 24 leading binary digits; `error` and `within` are those of the uncut law, from
-    which the drawn one differs by less than 2^-23 / octaves in Kolmogorov distance.
+    which the drawn one differs by less than 2^-23 / octaves + 2^-32 in Kolmogorov distance.
 
     Attributes:
       target: the threshold that labels.
@@ -447,11 +449,10 @@ def point_masses(*, bits: int, points: list[int], masses: list[float], target: i
     points = [arguments.integer("points", x, at_least=0, at_most=(1 << bits) - 1) for x in points]
     if len(set(points)) != len(points):
         raise ValueError("points must be distinct")
-    for mass in masses:
-        arguments.real("masses", mass, above=0.0, below=math.inf)
+    masses = [arguments.known("masses", mass, above=0.0, below=math.inf) for mass in masses]
     pairs = sorted(zip(points, masses, strict=True))
-    total = math.fsum(masses)
-    sums = [round(math.fsum(m for _, m in pairs[:i]) / total * 2**32) for i in range(len(pairs))]
+    *up_to, total = itertools.accumulate((Fraction(mass) for _, mass in pairs), initial=Fraction(0))
+    sums = [round(each / total * 2**32) for each in up_to]
     if any(a >= b for a, b in zip(sums, [*sums[1:], 2**32], strict=True)):
         raise ValueError("masses must each be at least 2^-32 of the total")
     return PointMasses(

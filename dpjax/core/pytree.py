@@ -124,8 +124,8 @@ def _same(one: Any, other: Any) -> bool:
         return False
     if _is_key(one):
         return bool(one.dtype == other.dtype) and _same(jax.random.key_data(one), jax.random.key_data(other))
-    one, other = (np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf for leaf in (one, other))
-    return bool(np.all(one == other))
+    # As arrays: NumPy would round a Python float to the 32 bits of the other leaf.
+    return bool(np.all(np.asarray(one) == np.asarray(other)))
 
 
 def _is_key(leaf: Any) -> bool:

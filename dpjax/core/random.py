@@ -1,8 +1,8 @@
 """Random draws with correct tails.
 
 JAX's default float32 uniforms carry 23 bits, so their Laplace and Gumbel draws never pass about 16.7 scales and every
-event rarer than 1e-7 is misjudged. Here rare events are decided on two 32-bit words: probabilities down to 2^-64
-(5e-20) come out right, on both sides. Not promised: a cryptographic generator, or protection from floating-point side
+event rarer than 1e-7 is misjudged. Here rare events are decided on two 32-bit words: probabilities come out right to
+half a unit of 2^-64 (5e-20), on both sides. Not promised: a cryptographic generator, or protection from floating-point side
 channels (Mironov 2012).
 
 **Words are stored before they are used.** Threefry's 20 rounds are one long elementwise expression, in which each value is
@@ -103,8 +103,8 @@ def _threefry(data: UInt32[Array, "2"], count: int) -> tuple[Array, Array]:
 def exponential(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     """Standard exponential variates E = -ln U, with U = (64 random bits + 1/2) 2^-64.
 
-    P[E > t] is right to a relative 2e-6 for t up to 42 (probability 5e-19). Small values are multiples of about 6e-8 in
-    float32, so compare E with large numbers only; `bernoulli` does. A longer array begins with the same variates.
+    P[E > t] is right to a relative 2e-6 for t up to 31 (probability 3e-14), and beyond that to 1e-5 and 2^-65, as U is a multiple of
+    2^-64. Small values are multiples of about 6e-8 in float32, so compare E with large numbers only; `bernoulli` does.
     """
     return -jnp.log(_unit(bits(key, 2 * math.prod(shape)).reshape(*shape, 2)))
 
@@ -158,7 +158,7 @@ def log_uniform(high: UInt32[Array, "*s"], low: UInt32[Array, "*s"]) -> Float[Ar
 
 
 def gumbel(key: Array, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Standard Gumbel variables -ln E, both tails right to 5e-20: with them added, logit i is the greatest with P ∝ exp(logit i)."""
+    """Standard Gumbel variables -ln E, both tails right to 5e-20 or so: with them added, logit i is the greatest with P ∝ exp(logit i)."""
     return of_pairs(_gumbel, key, shape)
 
 
@@ -174,7 +174,7 @@ def _unit(words: UInt32[Array, "*shape 2"]) -> Float[Array, "*shape"]:
 
 
 def bernoulli(key: Array, log_p: Float[Array, "*s"], log_q: Float[Array, "*s"]) -> Bool[Array, "*s"]:
-    """True with probability exp(log_p), where exp(log_p) + exp(log_q) = 1; exact on both tails.
+    """True with probability exp(log_p), where exp(log_p) + exp(log_q) = 1; both tails as accurate as those of `exponential`.
 
     The rarer side is decided by an exponential's right tail, so neither 1e-15 nor 1 - 1e-15 is lost.
     """

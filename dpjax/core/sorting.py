@@ -53,7 +53,7 @@ def floats(x: Float[Array, "n"]) -> Float[Array, "n"]:
 
 
 def order(x: Float[Array, "n"]) -> Int[Array, "n"]:
-    """jnp.argsort of floats, likewise: a GPU's radix sort takes no comparison of floats.
+    """jnp.argsort of floats, but -0.0 before 0.0, likewise: a GPU's radix sort takes no comparison of floats.
 
     >>> order(jnp.array([2.0, -1.0, jnp.inf, -3.0])).tolist()
     [3, 1, 0, 2]

@@ -13,7 +13,9 @@ FEW = 128  # up to this number of rows, XLA adds up their totals as fast
 
 
 def running(values: Real[Array, "n"]) -> Real[Array, "n"]:
-    """jnp.cumsum in the type of the values; sums of floats are right to one or two units in the last place of the largest.
+    """jnp.cumsum in the type of the values; sums of floats are right to a few units in the last place of the largest.
+
+    Rounded sums of positive floats may fall.
 
     >>> running(jnp.array([3, 1, 2])).tolist()
     [3, 4, 6]

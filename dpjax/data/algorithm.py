@@ -286,21 +286,21 @@ def whole(examples: float) -> int:
     return max(1, math.ceil(examples))
 
 
-def sample_size_of_part(name: str, part: Any, *, alpha: float, beta: float, whole: tuple[float, float]) -> int:
-    """`part.sample_size(alpha=, beta=)`; a refusal begins with the alpha and beta of the whole, which its caller knows.
+def sanitizer_size(sanitizer: Any, *, alpha: float, beta: float, asked: tuple[float, float]) -> int:
+    """`sanitizer.sample_size(alpha=, beta=)`; a refusal begins with the alpha and beta that were asked for of the whole algorithm.
 
     >>> class Coarse:
     ...     def sample_size(self, *, alpha, beta):
     ...         raise ValueError(f"alpha must be > 0.1, got {alpha}")
-    >>> sample_size_of_part("sanitizer", Coarse(), alpha=0.05, beta=0.1, whole=(0.2, 0.1))
+    >>> sanitizer_size(Coarse(), alpha=0.05, beta=0.1, asked=(0.2, 0.1))
     Traceback (most recent call last):
     ...
     ValueError: alpha = 0.2 and beta = 0.1 require of the sanitizer alpha = 0.05 and beta = 0.1: alpha must be > 0.1, got 0.05
     """
     try:
-        needed: int = part.sample_size(alpha=alpha, beta=beta)
+        needed: int = sanitizer.sample_size(alpha=alpha, beta=beta)
     except ValueError as error:
-        required = f"alpha = {whole[0]:.6g} and beta = {whole[1]:.6g} require of the {name} alpha = {alpha:.6g} and beta = {beta:.6g}"
+        required = f"alpha = {asked[0]:.6g} and beta = {asked[1]:.6g} require of the sanitizer alpha = {alpha:.6g} and beta = {beta:.6g}"
         raise ValueError(f"{required}: {error}") from error
     return needed
 

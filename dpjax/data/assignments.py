@@ -86,7 +86,7 @@ class Assignments:
 
     def padded(self, rows: int | None = None) -> "Assignments":
         """The same examples with room for `rows`, at least the present number (default: their bucket, 32 times a power of two)."""
-        rows = self.rows if rows is None else arguments.integer("rows", rows, at_least=self.rows)
+        rows = self.rows if rows is None else arguments.integer("rows", rows, at_least=self.rows, at_most=2**31 - 1)
         more = _words(rows) - self.x.shape[0]
         if more == 0:
             return self

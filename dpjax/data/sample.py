@@ -136,7 +136,7 @@ def shown(data: Any, y: Any = None, **counts: int) -> str:
 def padded_rows(rows: int | None, n_valid: Any, *arrays: Array) -> list[Any]:
     """The count, and the arrays padded with zeros to `rows` rows, at least as many as they have; None: to their bucket."""
     had = arrays[0].shape[0]
-    rows = bucket(had) if rows is None else arguments.integer("rows", rows, at_least=had)
+    rows = bucket(had) if rows is None else arguments.integer("rows", rows, at_least=had, at_most=2**31 - 1)
     if rows == had:
         return [n_valid, *arrays]
     return [padded_count(n_valid, had), *(_padded(each, rows - had) for each in arrays)]

@@ -157,11 +157,11 @@ def _padding(users: int, wrong: int, rows: int | None, alpha: Any) -> tuple[int,
     if alpha is not None:
         alpha = arguments.known("alpha", arguments.real("alpha", alpha, above=0.0))
     if rows is None:
-        fits = users if alpha is None else bisection.least_int(lambda rows: alpha > _below(wrong, rows), 1) - 1
-        if fits > MOST_ROWS:
+        if alpha is not None and alpha <= _below(wrong, MOST_ROWS + 1):
             raise ValueError(
                 f"alpha must be above {wrong / MOST_ROWS:.3g}, so that it allows at most 2^24 rows, got {alpha}"
             )
+        fits = users if alpha is None else bisection.least_int(lambda rows: alpha > _below(wrong, rows), 1) - 1
         rows = max(users, fits)
     rows = arguments.integer("rows", rows, at_least=users, at_most=MOST_ROWS)
     largest = _below(wrong, rows)

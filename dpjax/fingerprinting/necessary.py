@@ -14,12 +14,13 @@ the number of columns is the least at which xi was proved. Here the number of co
 import math
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from dpjax.core import arguments, bisection
 from dpjax.fingerprinting.attack import implied_epsilon
 from dpjax.fingerprinting.codes import LEAST_XI, MOST_COLUMNS
 from dpjax.fingerprinting.tardos import tardos
+
+Codes = Callable[[int], list[tuple[float, float]]]  # n -> (completeness, innocent) of each code of n users
 
 
 def thresholds(
@@ -46,24 +47,19 @@ def thresholds(
     >>> thresholds(10**6, alpha=0.1, beta=0.1, epsilon=1.0, delta=1e-6)
     230.0
     """
-    concepts = arguments.count("concepts", concepts)
     alpha = arguments.number("alpha", alpha, above=0.0, below=0.5)
-
-    def code(n: int) -> list[tuple[float, float]]:
-        return [(0.0, max(math.exp(-(concepts // (n + 1)) / (2 * n**2)), sys.float_info.min))]
-
-    most = _most_users(2, code, beta, epsilon, delta)
+    most = _most_users(2, _boneh_shaw(concepts), beta, epsilon, delta)
     if domain is not None:
         most = min(most, arguments.integer("domain", domain, at_least=2) - 1)
     return -(-most // 2) / alpha if most >= 2 else 0.0
 
 
 def agnostic(concepts: int, *, alpha: float, beta: float, epsilon: float, delta: float) -> float:
-    """Examples that every agnostic empirical k-learner of any class needs, proper or not: n/alpha, by Tardos's code (Theorem 47).
+    """Examples that every agnostic empirical k-learner of any class needs, proper or not: n/alpha, by either code (Theorem 47).
 
-    All users' examples are at one point; more than n rows need two concepts that agree somewhere (Remark 48). The code is the one with
-    symmetric scores and all k columns. Its threshold allows an innocent user to be accused with probability exp(-l), for the best integer
-    l.
+    All users' examples are at one point; more than n rows need two concepts that agree somewhere (Remark 48). Tardos's code has symmetric
+    scores and all k columns. Its threshold allows an innocent user to be accused with probability exp(-l), for the best integer l. For few
+    concepts the Boneh-Shaw code is for more users.
 
     Args:
       concepts: k.
@@ -80,25 +76,41 @@ def agnostic(concepts: int, *, alpha: float, beta: float, epsilon: float, delta:
     >>> round(agnostic(10**6, alpha=0.1, beta=0.1, epsilon=1.0, delta=1e-6))
     1200
     """
-    columns = min(arguments.count("concepts", concepts), MOST_COLUMNS)
     alpha = arguments.number("alpha", alpha, above=0.0, below=1.0)
+    given = beta, epsilon, delta
+    return max(_most_users(4, _tardos(concepts, *given), *given), _most_users(2, _boneh_shaw(concepts), *given)) / alpha
+
+
+def _boneh_shaw(concepts: int) -> Codes:
+    """The padded code of all k columns."""
+    concepts = arguments.count("concepts", concepts)
 
     def codes(n: int) -> list[tuple[float, float]]:
-        least = math.ceil(
-            math.log(n / (1 - beta)) + epsilon
-        )  # fewer: the inequality holds whatever the code's completeness is
+        innocent = math.exp(-(concepts // (n + 1)) / (2 * n**2))
+        return [(0.0, max(innocent, sys.float_info.min))]  # a probability of 0 would refute every epsilon
+
+    return codes
+
+
+def _tardos(concepts: int, beta: float, epsilon: float, delta: float) -> Codes:
+    """The symmetric codes of all k columns, by l; for l less than the first one the inequality holds however complete the code is."""
+    columns = min(arguments.count("concepts", concepts), MOST_COLUMNS)
+
+    def codes(n: int) -> list[tuple[float, float]]:
+        least = math.ceil(math.log(n / (1 - beta)) + epsilon)
+        # A little more than n exp(-l), so that rounding does not make ceil(ln(n/xi)) l + 1.
         securities = (n * math.exp(-each) * (1 + 1e-12) for each in range(least, least + 32))
         made = [tardos(n, xi, score="symmetric", length=columns) for xi in securities if LEAST_XI <= xi < 1]
         return [(code.completeness(), code.innocent()) for code in made]
 
-    return _most_users(4, codes, beta, epsilon, delta) / alpha
+    return codes
 
 
-def _most_users(
-    fewest: int, codes: Callable[[int], list[tuple[float, float]]], beta: Any, epsilon: Any, delta: Any
-) -> int:
-    """The most users, from `fewest` on, for whom some code (completeness, innocent) refutes the learner's privacy; 0 if there are none."""
-    beta, epsilon = arguments.known_fraction("beta", beta), arguments.known("epsilon", epsilon, above=0.0)
+def _most_users(fewest: int, codes: Codes, beta: float, epsilon: float, delta: float) -> int:
+    """The most users, from `fewest` on, for whom some code refutes the learner's privacy; 0 if there are none."""
+    beta = arguments.known_fraction("beta", beta)
+    epsilon = arguments.known("epsilon", epsilon, above=0.0, below=math.inf)
+    delta = arguments.known("delta", delta, at_least=0.0, below=1.0)
 
     def survives(n: int) -> bool:
         found = (

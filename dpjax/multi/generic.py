@@ -49,7 +49,7 @@ from dpjax.concepts.dichotomies import PointClass, ThresholdClass, points, thres
 from dpjax.core import arguments
 from dpjax.core.logspace import any_fails
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import sample_size_of_part, status, whole
+from dpjax.data.algorithm import sanitizer_size, status, whole
 from dpjax.data.multi_sample import MultiSample
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.pac import excess
@@ -180,7 +180,7 @@ class GenericLearner(KLearner):
         vc = arguments.size("concepts.vc", vc)
         if getattr(self.sanitizer, "most_points", None) is None:
             raise ValueError(f"sanitizer must tell how many points it may name, `most_points`, got {self.sanitizer!r}")
-        needed = sample_size_of_part("sanitizer", self.sanitizer, alpha=alpha / 5, beta=beta / 5, whole=(alpha, beta))
+        needed = sanitizer_size(self.sanitizer, alpha=alpha / 5, beta=beta / 5, asked=(alpha, beta))
         each = float(self.each_epsilon)
 
         def size(points: int) -> int:

@@ -1,7 +1,7 @@
 """SetCoverLearner on conjunctions of literals in tuned NumPy: packed examples, popcounts, all trials of a batch in step.
 
 A trial draws n uniform assignments of d variables, 64 examples in a word, and goes through the rounds of `dpjax.learners.set_cover`. A
-round takes a noisy number b of negative examples, draws a literal by the exponential mechanism on min(negative ones it deletes - b/k,
+round takes a noisy number b of negative examples, draws a literal by the exponential mechanism on min(negative ones it deletes - ceil(b/k),
 -positive ones it deletes), and removes what that literal deletes. What makes it fast: every word drawn is 64 coins, and a count is a
 popcount; the examples that are left are packed as well. The numbers that privacy dictates (rounds, rate, noise, shift) are those of the
 learner.
@@ -42,7 +42,7 @@ def conjunction(rng: np.random.Generator, rows: int, d: int, n: int) -> int:
         negative, positive = left & ~y, left & y
         there, wrong = _deleted(x, negative), _deleted(x, positive)
         test = _count(negative) - shift + np.floor(rng.laplace(0.0, width, rows))
-        np.minimum(there - (test / K)[:, None, None], -wrong, out=scores)
+        np.minimum(there - np.ceil(test / K)[:, None, None], -wrong, out=scores)
         flat = scores.reshape(rows, -1)
         flat -= flat.max(axis=1, keepdims=True)
         one[:] = choose(rng, np.exp(rate * flat))

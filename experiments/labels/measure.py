@@ -25,7 +25,7 @@ from experiments.settings import Settings
 PRIVATE, WHOLE = "private labels", "private examples (exponential mechanism)"
 ACCOUNTANTS = {"pure": "basic", "approximate": "optimal"}
 EVENTS = ("traced", "inaccurate")
-ALL_WRONG = math.nextafter(1.0, 0.0)  # every error on a database of one point that is not 0 exceeds this
+ALL_WRONG = math.nextafter(1.0, 0.0)  # every error on one point with one label that is not 0 exceeds this
 BITS = 64  # of the domain in the second picture, on which n* does not depend
 NO_PRIVACY = 1e9
 

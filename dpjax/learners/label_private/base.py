@@ -192,8 +192,10 @@ class LabelPrivate(Algorithm):
             n = int(self.public.n_valid)
             try:
                 return whole(split(**given, unlabelled=n) - n)
-            except ValueError as error:
-                raise ValueError(f"public must have more points: {error}") from error
+            except ValueError as error:  # where the public points are too few, they are told as what they are
+                raise ValueError(
+                    str(error).replace("unlabelled must be >=", "public points must be at least")
+                ) from error
         if self.unlabelled is None:
             return whole(together(**given))
         return whole(split(**given, unlabelled=int(self.unlabelled)))

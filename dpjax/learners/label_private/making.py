@@ -73,9 +73,8 @@ def semi_private(*, concepts: Class, public: Points | Examples, epsilon: Any) ->
     """
     _check_class(concepts)
     if isinstance(concepts, RectangleClass):
-        given: Any = public
-        arguments.instance("public", given, Examples)
-        unlabelled = dataclasses.replace(given, y=jnp.zeros(public.x.shape[:1], jnp.int32))
+        given: Any = arguments.instance("public", public, Examples)
+        unlabelled = dataclasses.replace(given, y=jnp.zeros(np.shape(given.x)[:1], jnp.int32))
         fit: Any = of_rectangles.fitted(unlabelled, concepts, "public")
     else:
         points: Any = public

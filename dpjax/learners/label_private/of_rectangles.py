@@ -94,5 +94,4 @@ def fitted(data: Any, concepts: RectangleClass, name: str = "examples") -> Examp
     Raises:
       TypeError: data of another type. ValueError: data of another shape, or a valid point outside the domain (unless traced).
     """
-    arguments.instance(name, data, Examples)
     return fitted_examples(data, axes=concepts.axes, limbs=concepts.limbs, bits=concepts.bits, name=name)

@@ -65,7 +65,7 @@ from dpjax.concepts.rectangles import Rectangle
 from dpjax.core import arguments
 from dpjax.core.bisection import least_int
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm, sample_size_of_part, whole
+from dpjax.data.algorithm import Algorithm, sanitizer_size, whole
 from dpjax.data.examples import Examples
 from dpjax.data.fitting import fitted_examples
 from dpjax.data.outcome import Status
@@ -186,12 +186,8 @@ class Kearns(Algorithm):
         own = arguments.known("beta", self.beta)
         if beta < own:
             raise ValueError(f"beta must be >= {own}, for which the threshold is made, got {beta}")
-        sanitized = sample_size_of_part(
-            "sanitizer",
-            self.sanitizer,
-            alpha=alpha / (16 * self.axes),
-            beta=beta / (4 * self.axes),
-            whole=(alpha, beta),
+        sanitized = sanitizer_size(
+            self.sanitizer, alpha=alpha / (16 * self.axes), beta=beta / (4 * self.axes), asked=(alpha, beta)
         )
         counted = 4 * self.axes * (2 * self.cuts + 1) * (2 * int(self.threshold) - 2) / alpha
         return whole(max(sanitized, counted, bounds.agnostic(2 * self.axes, alpha / 2, beta / 2)))

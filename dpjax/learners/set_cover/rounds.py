@@ -3,11 +3,12 @@
 For j = 1, ..., R, on the examples S0 (negative) and S1 (positive) that are left:
 
 1. b = |S0| + floor(Lap(R/e_w)) - s, with a public s that few noises exceed.
-2. q(h) = min(#_(h->0)(S0) - b/k, -#_(h->0)(S1)), and h_j is drawn with probability proportional to exp(r q(h)) (Step 1e).
+2. q(h) = min(#_(h->0)(S0) - ceil(b/k), -#_(h->0)(S1)), and h_j is drawn with probability proportional to exp(r q(h)) (Step 1e).
 3. Examples with h_j(x) = 0 are deleted.
 
-(The machine-read text lost the signs before the shift and before #_(h->0)(S1).) The dual learns h_1 or ... or h_R: the labels are swapped,
-and h deletes the examples with h(x) = 1.
+(The machine-read text lost the signs before the shift and before #_(h->0)(S1). GEO have b/k: rounded up, it leaves all scores integers,
+which floats hold. Less a fraction, scores of millions of examples are rounded, and moved apart by 1.25 for one example more.) The dual
+learns h_1 or ... or h_R: the labels are swapped, and h deletes the examples with h(x) = 1.
 
 **Privacy** (ADD_OR_REMOVE_ONE). All rounds share one failing test: an example matters only until it is deleted, and it is deleted soon if
 the hypotheses that delete it are likely. So the price does not grow with R: it is (e_w + max(r, c ln((1 - e^-r)/delta) - r), delta) with
@@ -15,13 +16,13 @@ c = e^r - 1, the sharp form of Claim 3.4, which is `accounting.set_cover.shared_
 r = epsilon/(2 ln(e/delta)) and e_w = epsilon, prove only (2 epsilon, delta), as the last line of the printed proof says (the weights there
 are exp(r q), in GEO's definition exp(r q/2)), and they do so only where e^r - 1 <= 2r, that is for epsilon <= 2.5 ln(e/delta).
 
-With "composition" the same rounds need no noise in b: one more negative example moves every q by -1/k to 1 - 1/k, one more positive example
-by -1 to 0. In both cases no two scores move apart by more than 1, so a round is (r, 0)-private, and R rounds are composed. This gives the
-k^1.5 (or k^2, for delta = 0) that GEO improves to k.
+With "composition" the same rounds need no noise in b: one more negative example moves every q by 0 or 1, or, if ceil(b/k) moves, by -1 or
+0; one more positive example by -1 or 0. In both cases no two scores move apart by more than 1, so a round is (r, 0)-private, and R rounds
+are composed. This gives the k^1.5 (or k^2, for delta = 0) that GEO improves to k.
 
 **Utility.** If the target is a conjunction of at most k hypotheses and no noise exceeds s, some h has q(h) >= 0: one of the target's
-hypotheses deletes at least |S0|/k >= b/k negative examples and no positive one. So h_j, with q(h_j) >= -l, deletes at most l positive
-examples, and leaves at most (1 - 1/k)|S0| + (2s + 1)/k + l negative ones: in all at most n e^(-R/k) + 2s + 1 + (k + R) l errors
+hypotheses deletes at least |S0|/k negative examples, so at least ceil(b/k), and no positive one. So h_j, with q(h_j) >= -l, deletes at most
+l positive examples, and leaves at most (1 - 1/k)|S0| + (2s + 1)/k + l negative ones: in all at most n e^(-R/k) + 2s + 1 + (k + R) l errors
 (`bounds.set_cover`).
 
 The plain twin is `dpjax.verify.plain.set_cover`.
@@ -71,14 +72,14 @@ class SetCover(Rounds):
         return self.selection.count(view, negative).astype(float) - jnp.asarray(self.shift, float)
 
     def _score(self, test: Float[Array, ""]) -> Any:
-        """q, given b; integer parts are subtracted before anything is rounded, as a float cannot hold a count of millions with a fraction.
+        """q, given b, all integers.
 
         For b <= 0 all q(h) are -#_(h->0)(S1), so that b may as well be 0. A b that is cut above, at a number that does not depend on the
         data, is as private, and for b >= k n the law does not change with b.
         """
         b = jnp.clip(test, 0.0, float(min(self.k * arguments.most_counted(), 2**30))).astype(jnp.int32)
-        whole, fraction = b // self.k, (b % self.k).astype(float) / self.k
-        return lambda zeros, ones: jnp.minimum((zeros - whole).astype(float) - fraction, -ones.astype(float))
+        needed = -(-b // self.k)
+        return lambda zeros, ones: jnp.minimum(zeros - needed, -ones).astype(float)
 
     def _noise(self, key: Array) -> Float[Array, ""]:
         """floor(Lap(R/e_w))."""

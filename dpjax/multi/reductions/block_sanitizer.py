@@ -35,7 +35,7 @@ from dpjax.accounting import REPLACE_ONE, Guarantee
 from dpjax.accounting.guarantee import promised
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm, if_good, sample_size_of_part
+from dpjax.data.algorithm import Algorithm, if_good, sanitizer_size
 from dpjax.data.fitting import fitted
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
@@ -121,7 +121,7 @@ class BlockSanitizer(Algorithm):
           ValueError: alpha or beta outside (0, 1), or m rows are too few for that.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        needed = sample_size_of_part("sanitizer", self.sanitizer, alpha=alpha / 2, beta=alpha / 4, whole=(alpha, beta))
+        needed = sanitizer_size(self.sanitizer, alpha=alpha / 2, beta=alpha / 4, asked=(alpha, beta))
         if needed > self.block:
             raise ValueError(f"block must be >= {needed} for alpha = {alpha}, got {self.block}")
         return self.block * bounds.sanitizer_blocks(alpha / 4, failure=beta)

@@ -54,7 +54,7 @@ from dpjax.accounting import REPLACE_ONE, Guarantee, basic
 from dpjax.accounting.guarantee import promised
 from dpjax.core import arguments, random, sorting
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm, if_good, sample_size_of_part, whole
+from dpjax.data.algorithm import Algorithm, if_good, sanitizer_size, whole
 from dpjax.data.fitting import fitted
 from dpjax.data.outcome import Status
 from dpjax.data.points import Points
@@ -195,7 +195,7 @@ class LabelClass(Algorithm):
           ValueError: alpha or beta outside (0, 1), or blocks that are too small for the sanitizer.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        needed = sample_size_of_part("sanitizer", self.sanitizer, alpha=alpha / 2, beta=beta / 3, whole=(alpha, beta))
+        needed = sanitizer_size(self.sanitizer, alpha=alpha / 2, beta=beta / 3, asked=(alpha, beta))
         if needed > self.block:
             raise ValueError(f"block must be >= {needed} for alpha = {alpha} and beta = {beta}, got {self.block}")
         return whole(bounds.label_class(self.block, alpha / 2, alpha, beta / 3, float(self.epsilon)))

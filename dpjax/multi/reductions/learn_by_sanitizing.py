@@ -38,7 +38,7 @@ from dpjax.accounting.guarantee import promised
 from dpjax.concepts.dichotomies import PointClass, ThresholdClass
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import Algorithm, if_good, sample_size_of_part, whole
+from dpjax.data.algorithm import Algorithm, if_good, sanitizer_size, whole
 from dpjax.data.outcome import Status
 from dpjax.data.sample import Sample
 from dpjax.data.weighted import Weighted
@@ -107,9 +107,7 @@ class LearnBySanitizing(Algorithm):
           ValueError: alpha or beta outside (0, 1), or an accuracy beyond what the sanitizer can promise.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        sanitized = sample_size_of_part(
-            "sanitizer", self.sanitizer, alpha=alpha / 4, beta=beta / 2, whole=(alpha, beta)
-        )
+        sanitized = sanitizer_size(self.sanitizer, alpha=alpha / 4, beta=beta / 2, asked=(alpha, beta))
         return max(sanitized, whole(bounds.agnostic(self.concepts.vc, alpha / 2, beta / 2)))
 
     def _concept(self, concepts: Any, index: Int[Array, ""]) -> Any:

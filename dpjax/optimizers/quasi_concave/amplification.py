@@ -120,7 +120,7 @@ def margins(total: Any, sensitivity: Any, budget: Budget, xp: Any = jnp) -> Marg
     bar = 4 * unit * (constant + xp.log(weight) - xp.log(budget.delta))
     reserve = bar - 2 * unit * xp.log(2 * budget.beta)
     if xp is jnp:  # in a program, subtracting these from values must leave differences of values unchanged
-        trim, reserve = units.in_units(trim, total), units.in_units(reserve, total)
+        trim, reserve = units.up(trim, total), units.up(reserve, total)
     return Margins(trim=trim, least=4 * unit, bar=bar, reserve=reserve)
 
 
@@ -266,8 +266,8 @@ def steps(problem: Problem, budget: Budget) -> Steps:
     pieces = problem.pieces
     # `low` and `height` together must be at most p less the slack, which the test has shown: they are, as p - low is exact.
     most = 2 * problem.alpha * problem.promise
-    low = units.in_units((1 - problem.alpha) * problem.promise, most)
-    height = units.in_units(problem.promise - low - budget.slack(), most) - 2 * units.unit(most)
+    low = units.up((1 - problem.alpha) * problem.promise, most)
+    height = units.up(problem.promise - low - budget.slack(), most) - 2 * units.unit(most)
     height = logspace.greater_of(0.0, height)
     clipped = _clipped(pieces.values - low, height)
     quality = jnp.where(_real(problem), clipped, 0)

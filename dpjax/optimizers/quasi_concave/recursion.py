@@ -13,7 +13,8 @@ Ranges with T <= 32, and the last of N levels, go to the exponential mechanism a
 logarithmic: 2^4096 points become 4096, then 12, so at most three levels ever run. What Figure 5 leaves open is settled as
 follows: Q = min(0, Q(T)) on (T, T']; L(log T' + 1) = min(0, L(log T')); the partition has floor(T'/8K) + 1 blocks (the last may
 be the point T' alone), the shifted one starts at 4K and is empty when 4K > T'; last blocks are trimmed; a partition of a single block
-releases it untested; ties go to the lowest block; the answer is bottom if neither partition releases a block.
+releases it untested; ties go to the lowest block; an inner answer beyond log T' stands for the whole range; L is clipped to sizes up to
+2r; the answer is bottom if neither partition releases a block.
 
 **One algorithm, two uses.** Every stage is a pure function of the data and the choices so far. `sample` draws a choice and
 calls the next stage; `law` calls the next stage for every choice and adds up with weights.
@@ -97,10 +98,11 @@ def window_quality(
 ) -> Float[Array, "exponents"]:
     """q(j) for j = 0, ..., log T' = exponent (what lies beyond is arbitrary).
 
-    The numbers that L is compared with are rounded to the unfavourable side: to units of `span` (`units`), or to integers if `whole`. So no
-    difference up to `span` of them and L is rounded, if L is an integer or such a number itself, and q keeps its sensitivity. `span` is
-    twice the promise of the outermost level.
+    The numbers that L is compared with are rounded to the unfavourable side: to units of `span` (`units`), or to integers if `whole`.
+    `span` is twice the promise of the outermost level, to which the size of L is clipped: where it is more, q is far below its best anyway.
+    So no difference of these numbers and L is rounded, if L is an integer or such a number itself, and q keeps its sensitivity.
     """
+    windows = jnp.where(jnp.isneginf(windows), windows, jnp.clip(windows, -span, span))
     index = jnp.arange(windows.shape[0], dtype=jnp.int32)
     following = jnp.concatenate([windows[1:], windows[-1:]])
     following = jnp.where(index == exponent, jnp.minimum(0.0, windows), following)
@@ -108,7 +110,7 @@ def window_quality(
     if whole:
         least, most = jnp.ceil(least), jnp.floor(most)
     else:
-        least, most = units.in_units(least, span), -units.in_units(-most, span)
+        least, most = units.up(least, span), units.down(most, span)
     return jnp.minimum(windows - least, most - following)
 
 

@@ -18,9 +18,14 @@ def unit(most: Float[Array, ""]) -> Float[Array, ""]:
     )
 
 
-def in_units(number: Float[Array, ""], most: Float[Array, ""]) -> Float[Array, ""]:
+def up(number: Float[Array, ""], most: Float[Array, ""]) -> Float[Array, ""]:
     """`number`, rounded up to a multiple of `unit(most)`; its derivatives pass."""
-    finite = jnp.isfinite(number)  # at a traced delta of 0 the reserve of `amplification` is infinite
+    finite, one = jnp.isfinite(number), unit(most)  # at a traced delta of 0 the reserve of `amplification` is infinite
     held = jnp.where(finite, number, 0.0)
-    rounded = lax.stop_gradient(unit(most) * jnp.ceil(held / unit(most))) + (held - lax.stop_gradient(held))
+    rounded = lax.stop_gradient(one * jnp.ceil(held / one)) + (held - lax.stop_gradient(held))
     return jnp.where(finite, rounded, number)
+
+
+def down(number: Float[Array, ""], most: Float[Array, ""]) -> Float[Array, ""]:
+    """The same, rounded down."""
+    return -up(-number, most)

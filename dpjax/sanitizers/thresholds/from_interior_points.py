@@ -75,6 +75,8 @@ def _written_out(data: Weighted) -> Points:
         )
     if data.weights.dtype.kind not in "iu":
         raise TypeError(f"data.weights must be integers, which count rows, got {data.weights.dtype}")
+    if data.weights.shape != (data.rows,):
+        raise ValueError(f"data.weights must have shape ({data.rows},), got {data.weights.shape}")
     data.check_increasing("data")
     valid = arguments.integer("data.n_valid", arguments.plain(data.n_valid), at_least=0, at_most=data.rows)
     x, weights = np.asarray(data.x), np.asarray(data.weights)

@@ -239,7 +239,7 @@ class SanThresholds(OfCounts):
         most = jnp.max(jnp.where(inside[None], held, 0), axis=1).astype(float)
         shorter = jnp.concatenate([jnp.zeros(1), most[:-1]])
         promise, span = self._share(1 / 32), 2.0 * jnp.asarray(self.n, float)
-        quality = jnp.minimum(most - units.in_units(promise, span), -units.in_units(-3 * promise, span) - shorter)
+        quality = jnp.minimum(most - units.up(promise, span), units.down(3 * promise, span) - shorter)
         law = recursion.dense_log_law(
             quality, jnp.maximum(longest, 1), promise, INNER_ALPHA, self.recursion_budget(), self.levels, span
         )

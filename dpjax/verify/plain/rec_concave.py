@@ -81,7 +81,7 @@ def _law(
     """The law for the budgets of all levels, the wide range first."""
     pieces = as_pieces(starts, [exact_value(value) for value in values], T)
     with localcontext(DIGITS):
-        parts, bottom = _rec_concave(pieces, exact(r), exact(alpha), levels, calibration, base)
+        parts, bottom = _rec_concave(pieces, exact(r), exact(alpha), levels, calibration, base, 2 * abs(exact(r)))
         return [(lo, hi, float(p)) for (lo, hi), p in sorted(parts.items())], float(bottom)
 
 
@@ -202,8 +202,9 @@ def _rec_concave(
     levels: list[Level],
     calibration: str,
     base: int,
+    span: Fraction,
 ) -> tuple[dict[Interval, Decimal], Decimal]:
-    """Figure 5: ({(lo, hi): probability spread over it}, probability of bottom)."""
+    """Figure 5: ({(lo, hi): probability spread over it}, probability of bottom). The size of L is clipped to `span` (ours)."""
     T, (epsilon, tests) = pieces[-1][1], levels[0]
     if len(levels) == 1 or base >= T:  # step 1
         return _sum_parts(_exponential(_weights(pieces, epsilon), [(0, T)])), Decimal(0)
@@ -214,11 +215,11 @@ def _rec_concave(
     if 2**log > T:
         pieces = [*pieces, (T + 1, 2**log, min(Fraction(0), pieces[-1][2]))]
 
-    best = best_windows(pieces, log)  # step 3
+    best = [max(-span, min(value, span)) for value in best_windows(pieces, log)]  # step 3
     q = [min(best[j] - (1 - alpha) * r, r - best[j + 1]) for j in range(log + 1)]  # step 4
     points = [(j, j, value) for j, value in enumerate(q)]
     inner, bottom = _rec_concave(  # steps 5 and 6
-        points, alpha * r / 2, Fraction(1, 4), levels[1:], calibration, base
+        points, alpha * r / 2, Fraction(1, 4), levels[1:], calibration, base, span
     )
     weights = _weights(pieces, epsilon)
     parts: list[Piece] = []

@@ -34,8 +34,8 @@ def round_law(
 ) -> list[float]:
     """P[h] in one round, for the examples that are left; table[h][x] is h(x), and scale None means no noise.
 
-    q(h) = min(#_(h->0)(S0) - b/k, -#_(h->0)(S1)), b = |S0| + floor(Lap(scale)) - shift; P[h] is proportional to measure(h) exp(rate q(h))
-    given b, all measures being equal if none are given.
+    q(h) = min(#_(h->0)(S0) - ceil(b/k), -#_(h->0)(S1)), b = |S0| + floor(Lap(scale)) - shift; P[h] is proportional to measure(h) exp(rate
+    q(h)) given b, all measures being equal if none are given.
     """
     logs = [0.0] * len(table) if measure is None else [math.log(share) / rate for share in measure]
     counts = [[sum(not row[x] for x, y in left if y == label) for label in (0, 1)] for row in table]
@@ -47,7 +47,8 @@ def round_law(
     law = [0.0] * len(table)
     for noise, p in noises.items():
         scores = [
-            log + min(zeros - (start + noise) / k, -ones) for log, (zeros, ones) in zip(logs, counts, strict=True)
+            log + min(zeros - math.ceil((start + noise) / k), -ones)
+            for log, (zeros, ones) in zip(logs, counts, strict=True)
         ]
         law = [total + p * each for total, each in zip(law, exponential_law(scores, rate), strict=True)]
     return law
