@@ -154,7 +154,7 @@ def test_with_even_cuts_of_uniform_data_it_finds_the_sides_from_inside() -> None
 
 @pytest.mark.slow
 def test_at_its_sample_size_it_errs_less_than_it_says_and_never_outside_the_target() -> None:
-    solver = interior_point.exponential(bits=24, epsilon=4.0)
+    solver = interior_point.exponential(bits=48, epsilon=4.0)
     release = cdf.release(quantiles=quantiles.recursive(solver=solver, bits=16, depth=6, m=40))
     made = rectangles.kearns(axes=1, bits=16, epsilon=8.0, sanitizer=release, cuts=63, beta=0.1)
     assert made.guarantee().epsilon == pytest.approx(6 * 8 + 8)

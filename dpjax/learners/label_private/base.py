@@ -125,7 +125,7 @@ class LabelPrivate(Algorithm):
             concepts=listed.concepts,
             where=listed.where,
             right=right(counted),
-            wrong=(n - right(mine)).astype(float) / n.astype(float),
+            wrong=(n - right(mine)).astype(float) / jnp.maximum(n, 1).astype(float),
             fits=listed.fits,
         )
 

@@ -33,7 +33,7 @@ class _OfRectangles(Algorithm):
         return fitted(data, self.concepts)
 
     def fits(self, data: Examples) -> Bool[Array, ""]:
-        return (data.n_valid >= 1) & data.in_domain(self.concepts.bits, positive_only=False)
+        return data.in_domain(self.concepts.bits, positive_only=False)
 
     def check_event(self, event: Any) -> Any:
         """`Near` a distribution's target, as `distribution.within(alpha)` gives it, or a `Rectangle`, for exactly that output."""
