@@ -228,7 +228,7 @@ def test_too_many_outputs_are_not_listed():
         ({"k": 0}, "k must be"),
         ({"epsilon": -1.0}, "epsilon must be"),
         ({"accountant": "best"}, "accountant must be one of"),
-        ({"accountant": "advanced"}, 'accountant must be "basic" or "optimal" where no delta'),
+        ({"accountant": "advanced"}, 'accountant must be "basic" or "optimal" unless'),
         ({"make": lambda each: thresholds.exponential(bits=8, epsilon=2 * each.epsilon)}, "keeps its budget"),
         ({"make": lambda each: thresholds.erm(bits=8)}, "keeps its budget"),
         (

@@ -850,7 +850,7 @@ def test_bits_that_the_limbs_do_not_hold_show_in_the_status(learner, most):
 @pytest.mark.parametrize("make", [thresholds.power_search, thresholds.length_search, thresholds.amplified])
 def test_a_failure_probability_is_refused_by_its_name(make):
     learner = make(bits=8, epsilon=1.0, delta=1e-6, alpha=0.2)
-    for beta in (None, 10**400, np.array([0.1, 0.2]), 5e-324):
+    for beta in (None, 10**400, np.array([0.1, 0.2])):
         with pytest.raises((TypeError, ValueError), match=r"^beta must"):
             learner.sample_size(alpha=0.3, beta=beta)
     assert learner.sample_size(alpha=jnp.float32(0.3), beta=jnp.float32(0.25)) == learner.sample_size(

@@ -58,8 +58,8 @@ def calibrate(
     share = arguments.number("delta_share", delta_share, at_least=0.0, at_most=1.0)
     if accountant == "advanced" and (share == 1.0 or total.delta == 0.0):
         raise ValueError(
-            'accountant must be "basic" or "optimal" where no delta is left for the composition itself, got "advanced" with '
-            f"delta = {total.delta} in all, of which the mechanisms get a share of {share}"
+            'accountant must be "basic" or "optimal" unless total.delta > 0 and delta_share < 1 leave some delta for the composition '
+            f'itself, got "advanced" with {total.delta} and {share}'
         )
     delta = at_most(Fraction(share) * Fraction(total.delta) / count)
     search = {"basic": _basic, "advanced": _advanced, "optimal": _optimal}[accountant]

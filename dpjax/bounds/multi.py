@@ -245,7 +245,7 @@ def fingerprinting_agnostic(concepts: int, xi: float, *, alpha: float = 1 / 3, c
 
     Example:
         >>> round(fingerprinting_agnostic(10**6, 1e-3)), fingerprinting_agnostic(10**6, 1e-3, calibration="printed")
-        (162, 30.0)
+        (165, 30.0)
     """
     n = _tardos_users(concepts, xi, calibration)
     if calibration == "printed":
@@ -295,7 +295,7 @@ def fingerprinting_agnostic_pac(
 
     Example:
         >>> round(fingerprinting_agnostic_pac(10**6, 1e-3, 1.0), 1)
-        94.3
+        96.0
     """
     empirical = fingerprinting_agnostic(concepts, xi, alpha=alpha, calibration=calibration)
     return empirical / rows_of_empirical(epsilon, calibration=calibration)

@@ -178,8 +178,8 @@ def known(name: str, value: Any, **bounds: float | None) -> float:
 
 
 def known_fraction(name: str, value: Any) -> float:
-    """A number strictly between 0 and 1 for the host, large enough that float64 holds products of two, and quotients."""
-    return known(name, value, above=0.0, at_least=_LEAST_FRACTION, below=1.0)
+    """A number strictly between 0 and 1 for the host."""
+    return known(name, value, above=0.0, below=1.0)
 
 
 def known_integer(name: str, value: Any) -> int:
@@ -201,7 +201,7 @@ def positive(**values: Any) -> None:
 
 
 def fractions(**values: Any) -> None:
-    """Refuses all numbers but those that `known_fraction` takes."""
+    """Refuses all but numbers strictly between 0 and 1, large enough that float64 holds products of two, and quotients."""
     for name, value in values.items():
         number(name, value, above=0.0, at_least=_LEAST_FRACTION, below=1.0)
 
