@@ -154,7 +154,7 @@ def _trial(rng: np.random.Generator, d: int, k: int, n: int) -> bool:
     for _ in range(given.rounds):
         test = int(counts.sum()) >> HALF_WORD
         test += math.floor(rng.laplace(0.0, width)) - shift
-        line = select(coins, grid, counts, test / given.k, rate)
+        line = select(coins, grid, counts, -(-test // given.k), rate)
         held = grid.held(*line)
         charted(kept, line[0])[...] &= held
         charted(counts, line[0])[...] *= held
