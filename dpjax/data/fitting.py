@@ -102,6 +102,7 @@ def fitted_examples(
       bits: number of bits of a coordinate; may be traced, and then coordinates are not checked.
       positive_only: whether the points of negative examples are not used, and may be anywhere.
       at_least: a number of rows, to whose bucket the examples are padded if it is larger than their own.
+      name: what errors call the data.
 
     Raises:
       TypeError: another kind, or, in data assembled by hand, arrays of other types.

@@ -121,7 +121,7 @@ def exponential(
 
     Formal guarantees: epsilon-DP (pure) under the relation for which the sensitivity holds; with `monotone`,
     under ADD_OR_REMOVE_ONE only. Probabilities down to 5e-20 are sampled correctly. In float32 a rounding of
-    ln P adds up to 6e-8 |ln P| to a privacy loss on either side: with epsilon = 0.001 and P = 5e-5, 4e-4 of epsilon. Not promised:
+    ln P adds up to 6e-8 |ln P| to a privacy loss on either side: with epsilon = 0.001 and P = 5e-5, up to 6e-4 of epsilon. Not promised:
     protection from floating-point side channels, or a cryptographic generator.
 
     Raises:

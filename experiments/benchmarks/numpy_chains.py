@@ -27,10 +27,8 @@ from experiments.benchmarks.numpy_driver import below, choose
 UPPER, LOWER, GAP = range(3)  # how a rank is set: by GAP + c - 1 if it is that of a gap with c outputs so far
 KEPT, ANY = -1, -2
 UNIT = 2.0**-30  # to which targets are rounded
-BLOCK, INNER = (
-    4,
-    4,
-)  # ranks in the first block that is not near, where each is twice as wide as the one before; in blocks of near ones
+BLOCK = 4  # ranks in the first block that is not near; each of these is twice as wide as the one before
+INNER = 4  # ranks in each block of near ones
 STEEP = 40.0  # nats: running sums need factors up to exp(kappa half), which must be floats beside the weights
 
 Array = NDArray[Any]
@@ -226,9 +224,8 @@ def _may_keep(near: Near, aims: Targets, j: int) -> Array:
     if len(aims.parts) == 1:
         return inside[:, None]
     rank = near.centres[j] + np.arange(-half, half + 1) + (aims.part[j] - aims.parts)[:, None]
-    within = np.repeat(
-        ((rank > 0) & (rank < near.n))[None], len(inside), axis=0
-    )  # between two integers, if not in row j
+    # A rank that is not in row j lies between two integers.
+    within = np.repeat(((rank > 0) & (rank < near.n))[None], len(inside), axis=0)
     within[:, aims.row[j]] = inside
     return within
 

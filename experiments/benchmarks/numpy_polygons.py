@@ -96,7 +96,7 @@ def charted(values: Array, chart: int) -> Array:
     return turned[:, ::-1] if chart % 2 else turned
 
 
-def select(coins: random.Random, grid: Grid, counts: Array, test: float, rate: float) -> tuple[int, int, int]:
+def select(coins: random.Random, grid: Grid, counts: Array, test: int, rate: float) -> tuple[int, int, int]:
     """A halfplane (chart, slope, height) with probability proportional to exp(rate min(negative ones deleted - test, -positive ones))."""
     tables, number = grid.tables(counts), 0
     heap: list[tuple[float, int, float, bool, Cell]] = []

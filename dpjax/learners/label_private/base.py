@@ -83,11 +83,8 @@ class LabelPrivate(Algorithm):
         good = super().sound()
         if self.unlabelled is not None:
             good &= jnp.asarray(self.unlabelled) >= 1
-        return good if self.public is None else good & self._in_domain(self.public)
-
-    def _in_domain(self, public: Any) -> Bool[Array, ""]:
-        """Whether the public points are in the domain, which a factory cannot check for traced ones."""
-        return public.in_domain(self.bits)
+        # A factory cannot check traced public points.
+        return good if self.public is None else good & self.fits(self.public)
 
     def prepare(self, data: Any) -> Any:
         valid, gives, x = data.valid, self._gives(data), self._words(data)

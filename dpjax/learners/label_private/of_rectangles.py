@@ -75,9 +75,6 @@ class LabelPrivateRectangles(LabelPrivate, _OfRectangles):
     public: Examples | None = None
     limbs: int = static()
 
-    def _in_domain(self, public: Any) -> Bool[Array, ""]:
-        return public.in_domain(self.concepts.bits, positive_only=False)
-
     def _words(self, data: Examples) -> UInt32[Array, "rows words"]:
         return data.x.reshape(data.rows, self.axes * self.limbs)
 
