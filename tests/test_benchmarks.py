@@ -357,7 +357,7 @@ def test_pictures_and_tables_hold_every_cell(tmp_path):
     }
 
 
-def test_floors_count_what_they_say():
+def test_every_floor_gives_one_number():
     for name, sizes, *_ in FAST:
         run, params = CONTESTS[name].floor(*sizes)
         assert jax.eval_shape(run, jax.random.key(0), params).shape == ()

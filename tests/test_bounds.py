@@ -503,13 +503,14 @@ def test_thresholds_need_as_many_examples_as_the_longest_code_has_users(k):
     assert 2 * (printed + 1) ** 3 * math.log(2 * (printed + 1) / xi) > k
 
 
-def test_codes_of_three_users_carry_no_agnostic_bound():
-    """They are not complete. With xi = 1e-3 three users take A * 9 * 9 columns, four A * 16 * 9."""
-    assert math.ceil(math.log(3 / 1e-3)) == math.ceil(math.log(4 / 1e-3)) == 9
-    for columns, calibration, examples in ((30, "proved", 12.0), (100, "printed", 4.0)):
-        lengths = (columns * 9 * 9, columns * 16 * 9 - 1, columns * 16 * 9)
+def test_codes_of_too_few_users_carry_no_agnostic_bound():
+    """Two users, and three by what Tardos states. With xi = 1e-3 two users take A * 4 * 8 columns, three A * 9 * 9, four A * 16 * 9."""
+    assert [math.ceil(math.log(n / 1e-3)) for n in (2, 3, 4)] == [8, 9, 9]
+    for columns, calibration, three, four in ((30, "proved", 9.0, 12.0), (100, "printed", 0.0, 4.0)):
+        lengths = [columns * each for each in (4 * 8, 9 * 9, 16 * 9)]
         found = [bounds.fingerprinting_agnostic(k, 1e-3, calibration=calibration) for k in lengths]
-        assert found == [0.0, 0.0, examples]
+        before = [bounds.fingerprinting_agnostic(k - 1, 1e-3, calibration=calibration) for k in lengths]
+        assert found == [0.0, three, four] and before == [0.0, 0.0, three]
     assert tardos(4, 1e-3, score="symmetric").length == 30 * 16 * 9 and tardos(4, 1e-3).length == 100 * 16 * 9
 
 

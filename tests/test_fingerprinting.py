@@ -212,8 +212,8 @@ def test_tardos_has_the_lengths_and_thresholds_of_the_paper():
 
 @pytest.mark.parametrize("score", ["asymmetric", "symmetric"])
 def test_tardos_is_proved_to_meet_its_security(score):
-    for n in (4, 5, 8, 20, 100, 300):
-        for xi in (0.9, 0.1, 1e-3, 1e-9):
+    for n in (3, 4, 5, 8, 20, 100, 300):
+        for xi in (0.9, 0.1, 1e-3, 1e-9, 1e-40, *np.exp(-np.linspace(0.01, 9, 40))):
             code = tardos(n, xi=xi, score=score)
             assert code.soundness() <= xi * (1 + 1e-12) and code.completeness() <= xi / n
     u = np.linspace(-50, 1.79, 100_001)
@@ -485,7 +485,7 @@ def test_pirates_have_coins_of_their_own_for_every_block():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: tardos(3), ValueError, "users must be >= 4"),
+        (lambda: tardos(2), ValueError, "users must be >= 3"),
         (lambda: tardos(4.0), TypeError, "users must be an int"),
         (lambda: tardos(4, xi=0), ValueError, "xi must be > 0"),
         (lambda: tardos(4, xi=1.0), ValueError, "xi must be < 1"),

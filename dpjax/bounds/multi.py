@@ -223,9 +223,10 @@ def fingerprinting_thresholds(
 def fingerprinting_agnostic(concepts: int, xi: float, *, alpha: float = 1 / 3, calibration: str = "proved") -> float:
     """Examples that k concepts of any class need agnostically, by the Tardos code (Theorem 47, Proposition 49, Corollary 50).
 
-    Let n be the largest number of users with k >= A n^2 ceil(ln(n/xi)), of order sqrt(k / ln(k/xi)); it is 0 below 4 users, for which the
-    code is not complete. All users' examples are at one point, so the domain's size plays no part; more than n rows need two concepts that
-    agree somewhere (Remark 48). It is for EMPIRICAL k-learners, as `fingerprinting_thresholds` is.
+    Let n be the largest number of users with k >= A n^2 ceil(ln(n/xi)), of order sqrt(k / ln(k/xi)); it is 0 below 3 users (4 for the
+    printed one), for whom the code is not proved to be complete. All users' examples are at one point, so the domain's size plays no part;
+    more than n rows need two concepts that agree somewhere (Remark 48). It is for EMPIRICAL k-learners, and for deltas below
+    `fingerprinting_delta(n)`, as `fingerprinting_thresholds` is.
 
     printed: n/(3 alpha) and Tardos's own A = 100. proved: n/alpha and A = 30, that of his code with symmetric scores
     (`dpjax.fingerprinting.tardos`). A hypothesis has one answer at the users' point. On a column where all users' labels are equal the
@@ -264,8 +265,8 @@ def fingerprinting_thresholds_pac(
 ) -> float:
     """Examples that every PAC k-learner of thresholds needs under approximate privacy: Corollary 46 through MULTI Theorem 28.
 
-    It is `fingerprinting_thresholds` / `rows_of_empirical`, both proved or both printed. A PAC learner's n* should be compared with this
-    and not with the empirical bound.
+    It is `fingerprinting_thresholds` / `rows_of_empirical`, both proved or both printed, and holds for the same deltas. A PAC learner's n*
+    should be compared with this and not with the empirical bound.
 
     Args:
         concepts, xi, alpha, domain, calibration: as for `fingerprinting_thresholds`.
@@ -286,8 +287,8 @@ def fingerprinting_agnostic_pac(
 ) -> float:
     """Examples that every agnostic PAC k-learner needs under approximate privacy: Corollary 50 through MULTI Theorem 28.
 
-    It is `fingerprinting_agnostic` / `rows_of_empirical`, both proved or both printed. The corollary's min{|X|, ...} is not needed: two
-    points are enough.
+    It is `fingerprinting_agnostic` / `rows_of_empirical`, both proved or both printed, and holds for the same deltas. The corollary's
+    min{|X|, ...} is not needed: two points are enough.
 
     Args:
         concepts, xi, alpha, calibration: as for `fingerprinting_agnostic`.
@@ -307,9 +308,9 @@ def fingerprinting_parities_pac(
     """Examples that every agnostic PAC k-learner of parities needs on UNIFORM points, under approximate privacy (MULTI Proposition 51).
 
     It is 2^d / `rows_of_empirical` if a Tardos code for 2^d users has at most k columns, and 0 if not: the users' examples must be all
-    points of {0,1}^d, so nothing follows for fewer concepts. (In Corollary 50 all examples lie at one point, so it does not bound this
-    task.) It is for errors below 1/4, where alpha < 1/4 < 1/2 - alpha: a threshold of 1/4 turns hypotheses into a word. (The proposition
-    says 1/6.)
+    points of {0,1}^d, so nothing follows for fewer concepts. It is for deltas below `fingerprinting_delta(2^d)`. (In Corollary 50 all
+    examples lie at one point, so it does not bound this task.) It is for errors below 1/4, where alpha < 1/4 < 1/2 - alpha: a threshold of
+    1/4 turns hypotheses into a word. (The proposition says 1/6.)
 
     Args:
         concepts: k.
@@ -363,13 +364,13 @@ def rows_of_empirical(epsilon: float, *, calibration: str = "proved") -> float:
 
 
 def _tardos_users(concepts: int, xi: float, calibration: str) -> int:
-    """The most users of a Tardos code of security xi with at most k columns; 0 below four."""
+    """The most users of a Tardos code of security xi with at most k columns; 0 if it is not proved to be complete for so few."""
     arguments.counts(concepts=concepts)
     arguments.fractions(xi=xi)
-    # By the score: see `dpjax.fingerprinting.tardos`.
-    columns = 100.0 if arguments.calibration(calibration) == "printed" else 30.0
+    # A by the score, and the fewest users for whom completeness is proved: see `dpjax.fingerprinting.tardos`. Tardos states xi^(n/4).
+    columns, fewest = (100.0, 4) if arguments.calibration(calibration) == "printed" else (30.0, 3)
     n = _largest(lambda n: columns * n**2 * math.ceil(math.log(n / xi)) <= concepts)
-    return n if n >= 4 else 0
+    return n if n >= fewest else 0
 
 
 def _printed_padding(users: int, alpha: float) -> float:

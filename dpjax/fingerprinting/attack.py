@@ -34,6 +34,8 @@ from dpjax.fingerprinting.codes import Code
 from dpjax.fingerprinting.forms import Form
 from dpjax.trials import engine, estimates
 
+_ROUNDING = 2.0**-51  # relative: more than what a difference of probabilities loses
+
 
 @frozen
 class Callables:
@@ -351,11 +353,12 @@ def implied_epsilon(
     >>> round(implied_epsilon(users=10, completeness=1e-3, innocent=1e-3, inaccuracy=0.1, delta=1e-2), 3)
     4.381
     """
-    users = arguments.size("users", users)
+    users = arguments.count("users", users)
     for name, chance in {"completeness": completeness, "innocent": innocent, "inaccuracy": inaccuracy}.items():
         arguments.number(name, chance, at_least=0.0, at_most=1.0)
     delta = arguments.number("delta", delta, at_least=0.0, below=1.0)
-    return _ratio((1 - completeness - inaccuracy) / users - delta, innocent)
+    # Rounded down: 1 - 0.7 is not 0.3, and whoever publishes each row with probability delta meets the inequality exactly.
+    return _ratio((1 - completeness - inaccuracy - _ROUNDING) / users - delta * (1 + _ROUNDING), innocent)
 
 
 def _ratio(p: float, q: float) -> float:

@@ -78,7 +78,7 @@ def agnostic(concepts: int, *, alpha: float, beta: float, epsilon: float, delta:
     """
     alpha = arguments.number("alpha", alpha, above=0.0, below=1.0)
     given = beta, epsilon, delta
-    return max(_most_users(4, _tardos(concepts, *given), *given), _most_users(2, _boneh_shaw(concepts), *given)) / alpha
+    return max(_most_users(3, _tardos(concepts, *given), *given), _most_users(2, _boneh_shaw(concepts), *given)) / alpha
 
 
 def _boneh_shaw(concepts: int) -> Codes:

@@ -22,8 +22,8 @@ sqrt(t)/n, by E[U_T^2] = c,
 
     P[nobody in T is accused] <= P[sum_{i in T} score_i <= c Z] <= exp(b n Z - k (b mu - b^2 n)).
 
-(The columns multiply: given what T sees, the biases are independent.) With the lengths above this is at most (xi/n)^1.3 for every
-n >= 4, and falls with n: see `Tardos.completeness`, which finds the best b. The constants of (xi, xi)-security are thus proved
+(The columns multiply: given what T sees, the biases are independent.) With the lengths above this is at most xi/n for n = 3 and (xi/n)^1.3
+for every n >= 4, and falls with n: see `Tardos.completeness`, which finds the best b. The constants of (xi, xi)-security are thus proved
 here for both scores.
 
 *Numbers.* The bias of the rarer symbol is exactly a multiple of 2^-32, and a fair coin chooses that symbol: so p and 1 - p have the same
@@ -186,7 +186,7 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
     Tardos's own parameter is the error for each innocent user, here xi/n: k = 100 n^2 ceil(ln(1/(xi/n))), Z = 20 n ceil(ln(1/(xi/n))).
 
     Args:
-      users: n >= 4 (for fewer the completeness proof does not reach xi).
+      users: n >= 3 (for two users the completeness proof does not reach xi).
       xi: in [2^-960, 1). Soundness: xi in total, xi/n for each innocent user. Completeness: at most xi/n.
       score: "asymmetric" (columns where w' = 1 count) or "symmetric" (all count).
       length: k, instead of the proved one. Z follows: soundness is as before at every length, completeness is whatever
@@ -204,7 +204,7 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
     >>> code.length, float(code.threshold), code.trace(book, book.bits[1]).accused.tolist()
     (6400, 320.0, [False, True, False, False])
     """
-    users = arguments.size("users", users, at_least=4)
+    users = arguments.size("users", users, at_least=3)
     log_term = math.ceil(math.log(users / security(xi)))
     proved = SCORES[arguments.choice("score", score, tuple(SCORES))] * users**2 * log_term
     length = proved if length is None else arguments.size("length", length)
