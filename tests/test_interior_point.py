@@ -314,6 +314,10 @@ def test_swept_numbers_do_not_retrace():
         (lambda: interior_point.tree_log(bits=8, epsilon=1.0, delta=1e-6, accountant="moments"), "accountant must be"),
         (lambda: interior_point.rec_concave(bits=8, epsilon=1.0, delta=1e-6, promise=0.0), "promise must be > 0"),
         (
+            lambda: interior_point.rec_concave(bits=8, epsilon=1.0, delta=1e-6, promise=2.0**30),
+            "promise must be <= 1677",
+        ),
+        (
             lambda: interior_point.exponential(bits=8, epsilon=1.0).failure_probability(points_of([256], 9)),
             r"points.x must hold points in 0, ..., 2\^8 - 1, got 256",
         ),
@@ -592,6 +596,28 @@ def test_a_run_with_noisy_sizes_pays_for_every_slice_and_for_a_replaced_point():
     assert run.compute.epsilon == 0.2 and run.compute_apart.epsilon == 2 * 0.2
     assert dataclasses.replace(budget, select_epsilon=0.3).run(1).compute_apart.epsilon == 2 * 0.3
     assert dataclasses.replace(budget, count_epsilon=0.5).run(1).compute_apart.epsilon == 0.5
+
+
+@pytest.mark.parametrize("bits", [1024, 4096])
+def test_the_exponential_mechanism_keeps_a_small_epsilon_on_wide_domains(bits):
+    """Logs of lengths once were added to it where floats are 0.0002 apart: the loss was twice the epsilon."""
+    epsilon, low = bits * 3.2e-8, 1 << (bits - 1)
+    solver, high = interior_point.exponential(bits=bits, epsilon=epsilon), low + (1 << (bits - 10))
+
+    def chance(values):
+        points = Points.create(wide.from_ints([*values, *[0] * (7 - len(values))], bits), len(values))
+        return float(solver.probability(points, (low + 1, high))[0])
+
+    loss = math.log(chance([low, low, high, high]) / chance([low, high, high]))
+    assert 0.9 * epsilon < loss <= epsilon + 1e-6
+
+
+def test_a_traced_promise_that_floats_cannot_count_to_answers_nothing():
+    """Beyond 2^24 one point more moved lengths by 2, and more; so the promise is refused, by its status if it is traced."""
+    made = interior_point.rec_concave(bits=6, epsilon=1.0, delta=1e-2, promise=100.0)
+    points = Points.create(wide.from_ints([20] * 8, 6))
+    run = jax.jit(lambda promise: dataclasses.replace(made, promise=promise)(jax.random.key(0), points).status)
+    assert [int(run(jnp.float32(promise))) == Status.BAD_PARAMETER for promise in (2.0**24, 2.0**25)] == [False, True]
 
 
 def test_bits_of_numpy_are_those_of_python():

@@ -795,6 +795,28 @@ def test_lengths_keep_their_sensitivity_far_above_the_promise() -> None:
     assert np.abs(second - first).max() == 1.0
 
 
+@pytest.mark.parametrize("promise", [2.0**23 - 1, 2.0**24])
+def test_lengths_keep_their_sensitivity_far_below_the_promise(promise: float) -> None:
+    """L - (1 - alpha) p once was beyond what floats count."""
+    p, tops = jnp.float32(promise), np.arange(-(2.0**24) + 1, -(2.0**24) + 9, dtype=np.float32)
+    found = [
+        recursion.window_quality(jnp.full(4, top), jnp.int32(3), p, jnp.float32(alpha), 2 * p)
+        for top in tops
+        for alpha in (0.25, 0.6)
+    ]
+    assert set(np.unique(np.diff(np.asarray(found, float)[:, 0].reshape(-1, 2), axis=0))) <= {0.0, 1.0}
+
+
+def test_unkept_promises_pass_the_test_with_probability_delta_at_most() -> None:
+    """The margin that makes it so is a fraction, which was rounded next to millions."""
+    budget = budget_of(24.889910671255976, 3.824425214388941e-06)
+    promise, alpha = jnp.float32(14646856.0), jnp.float32(6.729279928112775e-05)
+    shown = math.ceil(14646856.0 - float(budget.slack(np)) + 1) - 1  # the greatest integer below R + 1
+    pieces = ordered.from_breakpoints([0, 100], [0.0, float(shown)], 255, beyond=0.0)
+    problem = recursion.Problem(pieces=pieces, promise=promise, alpha=alpha)
+    assert amplification.promise_test(problem, budget)[1] <= math.log(float(budget.delta)) + 1e-5
+
+
 def test_lengths_of_every_level_are_compared_in_units_of_the_first_promise(monkeypatch: Any) -> None:
     found, plain = [], recursion.window_quality
 

@@ -180,6 +180,12 @@ def test_rho_is_kept_and_the_pure_epsilon_it_takes_is_stated(x64):
 
 
 @pytest.mark.slow
+def test_the_widest_domains_take_ints_for_events():
+    made = quantiles.rank_exponential(bits=4096, fractions=[0.5], epsilon=1.0)
+    points = Points.create(wide.from_ints([2**4095], 4096))
+    assert made.probability(points, ([0], [2**4096])).tolist() == [1.0, 0.0]
+
+
 def test_laws_on_a_wide_domain_are_the_naive_ones(x64):
     rng = np.random.default_rng(0)
     for n in (0, 1, 9, 31):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from frequencies import FALSE_ALARM, p_value
 
-from dpjax import Points, Sample
+from dpjax import Points, Sample, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE
 from dpjax.bounds import pure_interior_point
 from dpjax.data.sample import bucket
@@ -68,6 +68,16 @@ def test_no_neighbours_tell_more_than_epsilon_and_broken_ones_do(largest):
     assert doubled > 1.5 * EPSILON and growing > 1.2 * EPSILON
     guarantee = make(3, EPSILON).guarantee()
     assert (guarantee.epsilon, guarantee.delta, guarantee.relation) == (EPSILON, 0.0, ADD_OR_REMOVE_ONE)
+
+
+def test_offsets_beside_which_floats_lose_single_points_are_refused():
+    """At a = 10^7 and epsilon = 0.3 one point more once told 1.0."""
+    for offsets in ({"a": 1e7}, {"a": 1.0, "alpha": 3000.0}, {"a": 1.0, "p": -1e4}, {"a": 1.0, "tau": 3000.0}):
+        with pytest.raises(ValueError, match=r"offsets must be <= 8192"):
+            make(3, **offsets)
+    points, good = Points.create(jnp.uint32([[5], [5]])), make(3, a=8000.0)
+    run = jax.jit(lambda a: dataclasses.replace(good, offsets=planning.offsets(a=a))(jax.random.key(0), points).status)
+    assert [int(run(jnp.float32(a))) == Status.BAD_PARAMETER for a in (8000.0, 9000.0)] == [False, True]
 
 
 def rational_law(points, bits, base, sizes, ranks):

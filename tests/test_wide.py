@@ -4,6 +4,7 @@ import bisect
 import functools
 import itertools
 import math
+from fractions import Fraction
 
 import builders
 import jax
@@ -188,6 +189,14 @@ def test_log_in_x64(bits, x64):
 def test_log_of_small_and_huge_numbers():
     values = [*range(2000), 2**4097 - 1, 2**4096, 2**4096 - 1, 3 * 2**4000]
     assert_logs(log(wide.from_ints(values, 4097)), values, 3e-7)
+
+
+@pytest.mark.parametrize("bits", [20, 96, 1000, 4096])
+def test_log_of_a_share_keeps_its_digits(bits):
+    """ln(x 2^-bits) is right to 2e-6 for the greatest x, where ln x of 4096 bits is only right to 1e-4."""
+    x = [2**bits - 1, 2 ** (bits - 1) + 1, 3 * 2 ** (bits - 15)]
+    exact = [math.log(Fraction(each, 2**bits)) for each in x]
+    np.testing.assert_allclose(log(wide.from_ints(x, bits), jnp.int32(bits)), exact, rtol=0, atol=2e-6)
 
 
 def test_log_has_no_gradient_but_lets_others_pass():

@@ -183,11 +183,10 @@ def numbers(name: str, values: Any, limbs: int) -> Any:
     """Wide integers as they are, ints as wide integers."""
     if getattr(values, "dtype", None) == np.uint32:
         return values
-    most, plain = (
-        (1 << (32 * limbs)) - 1,
-        values if arguments.is_traced(values) else np.asarray(values, object).tolist(),
-    )
-    return wide.from_ints([arguments.integer(name, value, at_least=0, at_most=most) for value in plain], 32 * limbs)
+    bits = min(32 * limbs, wide.MAX_BITS + 1)
+    plain = values if arguments.is_traced(values) else np.asarray(values, object).tolist()
+    each = [arguments.integer(name, value, at_least=0, at_most=(1 << bits) - 1) for value in plain]
+    return wide.resize(wide.from_ints(each, bits), limbs)
 
 
 def number(name: str, value: Any, limbs: int) -> Array:

@@ -28,8 +28,8 @@ class Cut:
       position: the point right behind the cut, as a whole number or as an `Offset`, in the same form as all cuts it is compared with.
       below: how many pieces begin below it.
       upto: how many pieces begin at it or below: it lies in piece upto - 1.
-      behind: ln of the number of points from the last start below it up to it.
-      ahead: ln of the number of points from it to the first start above it.
+      behind: ln of the number of points, divided by 2^bits, from the last start below it up to it.
+      ahead: ln of the number of points, divided by 2^bits, from it to the first start above it.
     """
 
     position: Any
@@ -51,11 +51,11 @@ class Cut:
         less = offsets.less if isinstance(self.position, Offset) else wide.less
         return less(self.position, other.position)
 
-    def log_length(self, other: "Cut") -> Float[Array, ""]:
-        """ln of the number of points up to another cut, which is no lower."""
+    def log_length(self, other: "Cut", bits: Any = 0) -> Float[Array, ""]:
+        """ln of the number of points, divided by 2^bits, up to another cut, which is no lower; bits is 0 for `Offset`s."""
         if isinstance(self.position, Offset):
             return offsets.distance(self.position, other.position).log
-        return wide.log(wide.subtract(other.position, self.position))
+        return wide.log(wide.subtract(other.position, self.position), bits)
 
 
 @frozen
@@ -128,21 +128,21 @@ class Pieces:
         return self.search if isinstance(self.starts, Starts) else wide.searcher(self.starts)
 
     @jax.jit
-    def cut(self, position: UInt32[Array, "limbs"]) -> Cut:
-        """The cut before this position."""
+    def cut(self, position: UInt32[Array, "limbs"], bits: Any = 0) -> Cut:
+        """The cut before this position, for lengths in units of 2^bits points."""
         # A start is at most p if it is less than p + 1: one loop searches for both.
         after = wide.add(position, wide.one(self.limbs))
         below, upto = jax.vmap(self.search)(jnp.stack([position, after]))
-        behind = wide.log(wide.subtract(position, self.at(below - 1)))
-        ahead = wide.log(wide.subtract(self.at(upto), position))
+        behind = wide.log(wide.subtract(position, self.at(below - 1)), bits)
+        ahead = wide.log(wide.subtract(self.at(upto), position), bits)
         return Cut(position=position, below=below, upto=upto, behind=behind, ahead=ahead)
 
-    def log_lengths(self, stop: UInt32[Array, "limbs"] | None = None) -> Float[Array, "pieces"]:
-        """ln of the number of points of each piece, or of those below `stop`, which is one of the last points."""
+    def log_lengths(self, stop: UInt32[Array, "limbs"] | None = None, bits: Any = 0) -> Float[Array, "pieces"]:
+        """ln of the number of points, divided by 2^bits, of each piece, or of those below `stop`, which is one of the last points."""
         stop = self.end if stop is None else stop
         if isinstance(self.starts, Starts):
-            return self.starts.log_lengths(stop)
-        return wide.log(self._lengths(stop))
+            return self.starts.log_lengths(stop, bits)
+        return wide.log(self._lengths(stop), bits)
 
     def lengths(self, stop: UInt32[Array, "limbs"]) -> Float[Array, "pieces"]:
         """The lengths themselves, if starts are whole rows of at most `wide.FLOAT_LIMBS` limbs."""

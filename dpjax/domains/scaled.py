@@ -143,12 +143,11 @@ def leading_zeros(high: UInt32[Array, "*n"], low: UInt32[Array, "*n"]) -> UInt32
     return jnp.where(high > 0, lax.clz(high), np.uint32(32) + lax.clz(low))
 
 
-def log_of(high: Array, low: Array, size: Array) -> Float[Array, "*n"]:
-    """The logarithm, to relative accuracy, of what `between` found if nothing was carried; up to 96 digits, the number is rounded once."""
-    exponent = size - 32
-    here = jnp.clip(exponent, -32, 64)
-    power = lax.bitcast_convert_type((here + 127) << 23, jnp.float32).astype(float)
-    scaled = (high.astype(float) + low.astype(float) * 2.0**-32) * power
+def log_of(high: Array, low: Array, size: Array, bits: Any = 0) -> Float[Array, "*n"]:
+    """ln(x 2^-bits) of what `between` found if nothing was carried; if x is from 2^(bits-88) to 2^(bits+96), the number is rounded once."""
+    exponent = size - 32 - bits
+    here = jnp.clip(exponent, -120, 64)
+    scaled = (high.astype(float) + low.astype(float) * 2.0**-32) * wide.power(here)
     return jnp.log(scaled) + (exponent - here).astype(float) * math.log(2.0)
 
 
@@ -215,15 +214,15 @@ class Starts:
         size = wide.bit_length(distance)
         return (left, size, *_leading(distance, size))
 
-    def log_lengths(self, stop: UInt32[Array, "limbs"]) -> Float[Array, "pieces"]:
-        """ln of the number of points of each piece that are less than `stop`, which no start that is used exceeds.
+    def log_lengths(self, stop: UInt32[Array, "limbs"], bits: Any) -> Float[Array, "pieces"]:
+        """ln of the number of points, divided by 2^bits, of each piece that are less than `stop`, which no start that is used exceeds.
 
         Only a few pieces need whole rows: the first, the one around the centre, the one from a point to the position after one, and the
         last.
         """
         size, lead = self.points.sizes()
         add = jnp.zeros(size[1:].shape, bool)
-        inner = log_of(*between(size[1:], lead[1:], size[:-1], lead[:-1], add)[1:])
+        inner = log_of(*between(size[1:], lead[1:], size[:-1], lead[:-1], add)[1:], bits)
         unknown = jnp.full((1,), -jnp.inf, inner.dtype)
         log_length = jnp.concatenate([unknown, inner, unknown])
         index = jnp.arange(log_length.shape[0], dtype=jnp.int32)
@@ -231,7 +230,7 @@ class Starts:
         special = jnp.stack([jnp.zeros_like(self.used), self.points.below, self._later(), self.used])
         # Beyond the last start that is used nothing is left.
         low, high = (wide.minimum(self.at(special + i), stop[None]) for i in (0, 1))
-        exact = wide.log(wide.subtract(high, low))
+        exact = wide.log(wide.subtract(high, low), bits)
         for i in range(special.shape[0]):
             log_length = jnp.where(index == special[i], exact[i], log_length)
         return log_length

@@ -19,6 +19,7 @@ from dpjax.mechanisms.base import (
     lowest,
     measured,
     relation_for,
+    released,
     scored,
     sensitivity_of,
     with_bottom,
@@ -90,7 +91,7 @@ def draw(key: Array, weights: Float[Array, "k"]) -> Selection:
     shares = jnp.where(jnp.isneginf(weights), 0.0, jnp.exp(weights - top))
     rarity = random.exponential(key, (max(leaves.bit_length() - 1, 1),))
     index = logspace.descend_plain(rarity, jnp.pad(shares, (0, leaves - weights.shape[0])))
-    return Selection(index, jnp.isfinite(top))
+    return released(index, jnp.isfinite(top))
 
 
 def exponential(

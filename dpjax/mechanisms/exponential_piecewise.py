@@ -66,21 +66,19 @@ class Judge:
     """Everything needed to weigh the good and the bad hypotheses of any interval in O(log pieces) steps.
 
     It holds three weightings of the pieces (all, the marked ones only, the unmarked ones only): for each, the log weight per point
-    and the partial sums of the pieces' weights, in logs.
+    and the partial sums of the pieces' weights, in logs. Lengths are in units of 2^bits points.
     """
 
     pieces: Pieces
     within: tuple[Cut, Cut]
     log_density: Float[Array, "3 pieces"]
     trees: Float[Array, "3 nodes"]
+    bits: Int[Array, ""]
 
     def log_masses(self, interval: Interval) -> Float[Array, "2"]:
         """(ln weight of the good points, ln weight of the bad ones) of an interval: sums of positive terms only."""
-        return self.between(self.pieces.cut(interval.low), self.pieces.cut(interval.high))
-
-    def between(self, low: Cut, high: Cut) -> Float[Array, "2"]:
-        """`log_masses` of what lies between two cuts."""
-        return self.weigh(segments(low, high, self.within))
+        low, high = (self.pieces.cut(end, self.bits) for end in (interval.low, interval.high))
+        return self.weigh(segments(low, high, self.within, self.bits))
 
     def weigh(self, parts: "Segment") -> Float[Array, "2"]:
         """`log_masses` of three segments: those within, below and beyond the goal's interval."""
@@ -103,7 +101,7 @@ class Segment:
 
     Attributes:
       first, last: the pieces that hold its first and its last point.
-      left, right: ln of how many points of `first` and of `last` it has; if these are one piece, `right` is -inf.
+      left, right: ln of how many points of `first` and of `last` it has, over 2^bits; if these are one piece, `right` is -inf.
       some: whether it has any points.
     """
 
@@ -114,31 +112,31 @@ class Segment:
     some: Bool[Array, "*n"]
 
 
-def segments(low: Cut, high: Cut, within: tuple[Cut, Cut]) -> Segment:
+def segments(low: Cut, high: Cut, within: tuple[Cut, Cut], bits: Any = 0) -> Segment:
     """Three segments, stacked: what lies between two cuts and also within `within`, below it, and beyond it."""
     start, stop = within
     lows, highs = (low.greatest(start), low, low.greatest(stop)), (high.least(stop), high.least(start), high)
-    return jax.vmap(_segment)(stacked(*lows), stacked(*highs))
+    return jax.vmap(lambda low, high: _segment(low, high, bits))(stacked(*lows), stacked(*highs))
 
 
-def _segment(low: Cut, high: Cut) -> Segment:
+def _segment(low: Cut, high: Cut, bits: Any) -> Segment:
     first, last = low.upto - 1, high.below - 1
     return Segment(
         first=first,
         last=last,
-        left=jnp.where(first == last, low.log_length(high), low.ahead),
+        left=jnp.where(first == last, low.log_length(high, bits), low.ahead),
         right=jnp.where(first == last, -jnp.inf, high.behind),
         some=low.precedes(high),
     )
 
 
-def judge(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Judge:
-    """Prepares the weights."""
-    log_length = pieces.log_lengths()
+def judge(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal, bits: Any = 0) -> Judge:
+    """Prepares the weights: laws of intervals of about 2^bits points lose the fewest digits."""
+    log_length = pieces.log_lengths(bits=bits)
     each = jnp.stack([log_density, *goal.split(log_density)])
     trees = jax.vmap(logspace.sum_tree)(log_length[None] + each)
-    within = pieces.cut(goal.within.low), pieces.cut(goal.within.high)
-    return Judge(pieces=pieces, within=within, log_density=each, trees=trees)
+    within = pieces.cut(goal.within.low, bits), pieces.cut(goal.within.high, bits)
+    return Judge(pieces=pieces, within=within, log_density=each, trees=trees, bits=jnp.asarray(bits, jnp.int32))
 
 
 # --------------------------------------------------------------------------------------------------------- sampler
@@ -166,14 +164,15 @@ def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"], one: I
 
 def _weights(pieces: Pieces, log_density: Array, one: Interval, other: Interval) -> Float[Array, "pieces"]:
     """The weight of each piece's offered points, relative to the largest."""
+    bits = wide.bit_length(wide.add(one.length(), other.length()))
     # Pieces inside an interval count in full; only the few at its borders need the exact length of the part that is offered.
     unit = wide.one(pieces.limbs)
     ends = jnp.stack([end for each in (one, other) for end in (wide.add(each.low, unit), each.high)])
     border = jnp.maximum(jax.vmap(pieces.search)(ends) - 1, 0)
-    at_border = wide.log(jax.vmap(lambda i: _offered(pieces, i, one, other)[2])(border))
+    at_border = wide.log(jax.vmap(lambda i: _offered(pieces, i, one, other)[2])(border), bits)
     index = jnp.arange(pieces.count, dtype=jnp.int32)
     in_one, in_other = ((index > first) & (index < last) for first, last in border.reshape(2, 2))
-    log_length = jnp.where(in_one | in_other, pieces.log_lengths(), -jnp.inf)
+    log_length = jnp.where(in_one | in_other, pieces.log_lengths(bits=bits), -jnp.inf)
     for i in range(4):
         log_length = jnp.where(index == border[i], at_border[i], log_length)
     logs = log_length + log_density
@@ -226,8 +225,8 @@ def _rows(of_pieces: Float[Array, "pieces"]) -> Float[Array, "rows lanes"]:
 
 
 def _log_lengths(pieces: Pieces) -> Float[Array, "pieces"]:
-    """ln of how many points of the range each piece has, computed once."""
-    return once(Pieces.log_lengths, pieces, everything(pieces).high)
+    """ln of the share of 2^exponent points that each piece has in the range, computed once."""
+    return once(Pieces.log_lengths, pieces, everything(pieces).high, pieces.exponent)
 
 
 def _descend_plain(rarity: Array, weights: Array) -> Array:
@@ -293,7 +292,7 @@ def law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Go
 
 def log_law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Float[Array, "2"]:
     """The logarithms of both probabilities of `law_everywhere`."""
-    masses = judge(pieces, log_density, goal).log_masses(everything(pieces))
+    masses = judge(pieces, log_density, goal, pieces.exponent).log_masses(everything(pieces))
     return masses - logspace.logsumexp(masses)
 
 

@@ -35,7 +35,8 @@ class DepthRecConcave(ByDepth):
     split: Split | None = None
 
     def sound(self) -> Bool[Array, ""]:
-        return super().sound() if self.split is None else super().sound() & self.split.sound()
+        good = super().sound() & (jnp.asarray(self.promise, float) <= arguments.most_counted())
+        return good if self.split is None else good & self.split.sound()
 
     def _optimizer(self) -> QuasiConcaveRecConcave:
         """The optimiser for any quality function: it splits the budget and proves the error."""
@@ -91,8 +92,8 @@ def rec_concave(
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       epsilon: total, > 0.
       delta: total, in (0, 1).
-      promise: r > 0: the depth that some element is promised to have. Fixed in advance, as the number of points is private;
-        n points promise n/2.
+      promise: r > 0, at most 2^24 (2^53 with x64): the depth that some element is promised to have. Fixed in advance, as the number of
+        points is private; n points promise n/2.
       alpha: in (0, 1): an element of depth (1 - alpha) r is searched for. Any depth >= 1 is an interior point.
       depth: bound >= 1 on the number N of levels; by default 2.
       split: what each mechanism may spend, within (epsilon, delta) by basic composition; equal shares if absent.
@@ -108,7 +109,7 @@ def rec_concave(
         **fields,
         epsilon=epsilon,
         delta=delta,
-        promise=arguments.real("promise", promise, above=0.0, below=math.inf),
+        promise=arguments.real("promise", promise, above=0.0, at_most=float(arguments.most_counted())),
         alpha=arguments.fraction("alpha", alpha),
         levels=levels,
         split=checked(split, epsilon=epsilon, delta=delta, levels=levels),

@@ -60,6 +60,9 @@ from dpjax.domains.wide import MAX_BITS
 
 MOST_STEPS = 5e8  # of all programmes together for one question; a second or so
 LARGEST = 600.0  # ln of the largest weight
+LARGEST_OFFSET = (
+    2.0**13
+)  # in nats: next to larger ones floats would lose ranks of a few points; ln of the largest domain is 2839
 SEARCHED_STEPS = 5e7  # of one programme that a search runs a hundred times
 _TURNS = 8  # from L_0 to L; more hardly matter
 _SLACK = 1e-9  # as a share of W: above what rounding in float64 can add up to
@@ -84,6 +87,11 @@ class Offsets:
     def ranks(self, level: Float[Array, "*s"]) -> Float[Array, "*s"]:
         """epsilon b_z."""
         return jnp.asarray(self.p, float) * jnp.log1p(level) + jnp.asarray(self.tau, float) * level
+
+    def size(self, bits: Any) -> Float[Array, ""]:
+        """An upper bound on the size of any of them in a domain of so many bits, in nats."""
+        a, alpha, p, tau = (jnp.abs(jnp.asarray(getattr(self, name), float)) for name in _NAMES)
+        return jnp.maximum(a + alpha * bits, p * jnp.log1p(bits) + tau * bits)
 
 
 def offsets(*, a: Any, alpha: Any = 0.0, p: Any = 0.0, tau: Any = 0.0) -> Offsets:

@@ -342,8 +342,7 @@ class TreeScore(InteriorPoint):
     # Promises ---------------------------------------------------------------------------------------------------
 
     def sound(self) -> Bool[Array, ""]:
-        finite = [jnp.isfinite(jnp.asarray(leaf, float)) for leaf in jax.tree.leaves(self.offsets)]
-        return super().sound() & jnp.all(jnp.stack(finite))
+        return super().sound() & (self.offsets.size(jnp.asarray(self.bits, float)) <= planning.LARGEST_OFFSET)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under ADD_OR_REMOVE_ONE, whatever the offsets."""
@@ -400,13 +399,14 @@ def tree_score(*, bits: int, epsilon: Any, offsets: Offsets | None = None) -> Tr
     A run processes 32 levels of the tree at once, which takes 3 kB for each point: 3 GB for a million points.
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE, for any data and any offsets (proved in the module). In float32 the
-    rounding of ln P adds up to 6e-6 to a privacy loss on wide domains, 6e-5 of epsilon = 0.1 at 1,024 bits. Not promised: protection from
-    floating-point side channels; a cryptographic generator.
+    rounding of ln P adds up to 6e-6 to a privacy loss on wide domains, 6e-5 of epsilon = 0.1 at 1,024 bits, and more for offsets that are
+    larger than planned ones. Not promised: protection from floating-point side channels; a cryptographic generator.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
       epsilon: > 0, finite.
-      offsets: public ones; `tree_planning.plain(bits)` by default. `tree_planning.planned` searches for better ones.
+      offsets: public ones, up to 8192 nats in size; `tree_planning.plain(bits)` by default. `tree_planning.planned` searches for better
+        ones.
 
     Raises:
       TypeError, ValueError: an argument out of range.
@@ -417,4 +417,6 @@ def tree_score(*, bits: int, epsilon: Any, offsets: Offsets | None = None) -> Tr
     """
     fields = base.domain(bits)
     offsets = planning.plain(bits) if offsets is None else arguments.instance("offsets", offsets, Offsets)
+    if not any(map(arguments.is_traced, jax.tree.leaves(offsets))):
+        arguments.number("offsets", float(offsets.size(int(bits))), at_least=0.0, at_most=planning.LARGEST_OFFSET)
     return TreeScore(**fields, epsilon=arguments.epsilon(epsilon), offsets=offsets)

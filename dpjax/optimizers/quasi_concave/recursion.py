@@ -36,7 +36,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import bits, logspace, random
+from dpjax.core import arguments, bits, logspace, random
 from dpjax.core.pytree import frozen, stacked
 from dpjax.core.staging import once, unless
 from dpjax.domains import ordered, wide
@@ -99,18 +99,20 @@ def window_quality(
     """q(j) for j = 0, ..., log T' = exponent (what lies beyond is arbitrary).
 
     The numbers that L is compared with are rounded to the unfavourable side: to units of `span` (`units`), or to integers if `whole`.
-    `span` is twice the promise of the outermost level, to which the size of L is clipped: where it is more, q is far below its best anyway.
-    So no difference of these numbers and L is rounded, if L is an integer or such a number itself, and q keeps its sensitivity.
+    `span` is twice the promise of the outermost level. L is clipped to it, and to no more than it, or the greatest number that floats
+    count to, below the least of these numbers: q is far below its best there anyway. So no difference of these numbers and L is rounded, if
+    L is an integer or such a number itself, and q keeps its sensitivity.
     """
-    windows = jnp.where(jnp.isneginf(windows), windows, jnp.clip(windows, -span, span))
-    index = jnp.arange(windows.shape[0], dtype=jnp.int32)
-    following = jnp.concatenate([windows[1:], windows[-1:]])
-    following = jnp.where(index == exponent, jnp.minimum(0.0, windows), following)
     least, most = (1 - alpha) * promise, promise
     if whole:
         least, most = jnp.ceil(least), jnp.floor(most)
     else:
         least, most = units.up(least, span), units.down(most, span)
+    lowest = least - jnp.minimum(span, float(arguments.most_counted()))
+    windows = jnp.where(jnp.isneginf(windows), windows, jnp.clip(windows, lowest, span))
+    index = jnp.arange(windows.shape[0], dtype=jnp.int32)
+    following = jnp.concatenate([windows[1:], windows[-1:]])
+    following = jnp.where(index == exponent, jnp.minimum(0.0, windows), following)
     return jnp.minimum(windows - least, most - following)
 
 

@@ -204,7 +204,10 @@ def _rec_concave(
     base: int,
     span: Fraction,
 ) -> tuple[dict[Interval, Decimal], Decimal]:
-    """Figure 5: ({(lo, hi): probability spread over it}, probability of bottom). The size of L is clipped to `span` (ours)."""
+    """Figure 5: ({(lo, hi): probability spread over it}, probability of bottom).
+
+    L is clipped to what is at most `span`, and no further than that below (1 - alpha) r (ours).
+    """
     T, (epsilon, tests) = pieces[-1][1], levels[0]
     if len(levels) == 1 or base >= T:  # step 1
         return _sum_parts(_exponential(_weights(pieces, epsilon), [(0, T)])), Decimal(0)
@@ -215,8 +218,9 @@ def _rec_concave(
     if 2**log > T:
         pieces = [*pieces, (T + 1, 2**log, min(Fraction(0), pieces[-1][2]))]
 
-    best = [max(-span, min(value, span)) for value in best_windows(pieces, log)]  # step 3
-    q = [min(best[j] - (1 - alpha) * r, r - best[j + 1]) for j in range(log + 1)]  # step 4
+    least = (1 - alpha) * r
+    best = [max(least - span, min(value, span)) for value in best_windows(pieces, log)]  # step 3
+    q = [min(best[j] - least, r - best[j + 1]) for j in range(log + 1)]  # step 4
     points = [(j, j, value) for j, value in enumerate(q)]
     inner, bottom = _rec_concave(  # steps 5 and 6
         points, alpha * r / 2, Fraction(1, 4), levels[1:], calibration, base, span
