@@ -539,6 +539,19 @@ def test_no_number_of_points_is_promised_for_a_semi_private_learner() -> None:
 
 
 @pytest.mark.slow
+def test_slices_lie_at_their_ranks_among_a_billion_points() -> None:
+    """Ends of slices, added up in float32, once drifted away from the ranks."""
+    rate, size, q = 2.0, 60, 100
+    solver = interior_point.exponential(bits=30, epsilon=1.0)
+    given: Any = {"slice_epsilon": rate, "count_epsilon": 1.0, "delta": 1e-6, "allow_unproved": True}
+    made, mean = quantiles.sliced(solver=solver, count=q, size=size, **given), 1 / math.expm1(rate)
+    for n in (10**4, 10**9):
+        gaps = np.asarray(made.gaps(jnp.int32(n)), float)
+        middles = np.cumsum(gaps + mean) + np.arange(q) * (size + mean) + (size + mean) / 2
+        assert (gaps > 0).all()
+        assert np.abs(middles - np.asarray(quantiles.nearest_rank(made.fractions, n))).max() < 1
+
+
 def test_one_sliced_quantile_keeps_its_guarantee_and_follows_its_law() -> None:
     """q = 1: the exact law with the mechanism's own plan, over all neighbours."""
     rate = 0.4
@@ -653,6 +666,11 @@ def test_padding_changes_nothing_and_parameters_are_data() -> None:
             "size must be >= 18",
         ),
         (lambda s: quantiles.sliced(**SLICED, solver=None), TypeError, "solver must be one of"),
+        (
+            lambda s: quantiles.half_slice(quantiles.permute_and_flip(bits=8, fractions=[0.5], epsilon=1.0), beta=0.1),
+            TypeError,
+            "solver must be one of",
+        ),
         (lambda s: quantiles.direct(solver=None, fractions=[0.5], m=20), TypeError, "solver must be one of"),
         (lambda s: quantiles.direct(solver=s, fractions=0.5, m=20), TypeError, "fractions must be a list"),
         (lambda s: quantiles.direct(solver=s, fractions=["a"], m=20), TypeError, "fractions must be a real number"),

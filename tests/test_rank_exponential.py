@@ -180,6 +180,12 @@ def test_rho_is_kept_and_the_pure_epsilon_it_takes_is_stated(x64):
 
 
 @pytest.mark.slow
+def test_the_least_beta_has_an_error():
+    made = quantiles.rank_exponential(bits=8, fractions=[0.2, 0.5], epsilon=1.0)
+    assert made.error(beta=1e-300) < made.error(beta=1e-320) < 2000
+    assert quantiles.tree(bits=8, fractions=[0.2, 0.5], epsilon=1.0).sample_size(alpha=0.1, beta=1e-320) < 10**6
+
+
 def test_the_widest_domains_take_ints_for_events():
     made = quantiles.rank_exponential(bits=4096, fractions=[0.5], epsilon=1.0)
     points = Points.create(wide.from_ints([2**4095], 4096))

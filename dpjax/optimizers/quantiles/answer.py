@@ -114,7 +114,8 @@ class Answer:
         """The error on PUBLIC data, by the law of the algorithm: for planning, on data like one's own.
 
         "inverse_sensitivity" has no law of intervals: then the result is an upper bound, and a few ranks less might hold, too; see
-        `InverseSensitivityQuantiles.failure_bound`. This takes about ten evaluations: half a minute for 1,000 points, most of it
+        `InverseSensitivityQuantiles.failure_bound`. So it is for several fractions by "permute_and_flip" and "rank_exponential", whose runs
+        are judged one by one, before their answers are sorted. This takes about ten evaluations: half a minute for 1,000 points, most of it
         compilation, and minutes for 100,000.
 
         Args:

@@ -146,7 +146,7 @@ def check_solver(solver: Any, name: str = "solver") -> None:
     """TypeError unless it is a solver of the interior point problem."""
     parts = ("bits", "limbs", "sample_size", "guarantee")
     usable = callable(solver) and not isinstance(solver, type) and all(hasattr(solver, part) for part in parts)
-    if not usable or getattr(solver, "kind", Points) is not Points:
+    if not usable or getattr(solver, "kind", Points) is not Points or isinstance(solver, Quantiles):
         raise TypeError(f"{name} must be one of dpjax.optimizers.interior_point, got {solver!r}")
 
 

@@ -54,7 +54,7 @@ from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.optimizers.quantiles import base
-from dpjax.optimizers.quantiles.base import OnSlices, Quantiles, Stretch
+from dpjax.optimizers.quantiles.base import MOST_ROWS, OnSlices, Quantiles, Stretch
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 MOST = 2**12  # quantiles
@@ -224,11 +224,17 @@ def noisy_slices(
     width = base.half_width(solver, m, runs=3 * q, beta=beta, allow_unproved=allow_unproved)
     rank_epsilon = _known_rate("rank_epsilon", rank_epsilon, q.bit_length())
     delta = arguments.known_fraction("delta", delta)
+    spacing = least_spacing(int(width["m"]), q, rank_epsilon, delta)
+    if spacing > MOST_ROWS:
+        raise ValueError(
+            f"m, rank_epsilon and delta must allow slices at most {MOST_ROWS} ranks apart, got {spacing} for {width['m']}, {rank_epsilon},"
+            f" {delta}"
+        )
     leaves: Any = {
         "fractions": np.asarray(rounded, np.uint32),
         "rank_epsilon": np.float64(rank_epsilon),
         "count_epsilon": np.float64(_known_rate("count_epsilon", count_epsilon, 1)),
-        "spacing": np.int32(least_spacing(int(width["m"]), q, rank_epsilon, delta)),
+        "spacing": np.int32(spacing),
     }
     return NoisySlices(solver=solver, **leaves, **width)
 

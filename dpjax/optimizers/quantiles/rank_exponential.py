@@ -200,7 +200,7 @@ class RankExponential(IndependentQuantiles):
 def error_bound(nats: float, count: int, rate: float, beta: float) -> float:
     """A bound on the ranks by which `count` answers miss f n, except with probability beta, if one answer misses it by more than t
     with probability at most exp(nats - rate t)."""
-    return (nats + math.log(count / beta)) / rate
+    return (nats + math.log(count) - math.log(beta)) / rate
 
 
 def range_sums(f: Any, xp: Any) -> tuple[Any, Any]:

@@ -81,13 +81,19 @@ class SlicedQuantiles(OnSlices, Quantiles):  # type: ignore[override]
     def gaps(self, n: Int[Array, ""]) -> Int[Array, "q"]:
         """The gaps g_1, ..., g_q for a released count n."""
         mean = 1 / jnp.expm1(jnp.asarray(self.slice_epsilon, float))
-        half = (jnp.asarray(self.size, float) + mean) / 2
+        size, place = jnp.asarray(self.size, jnp.int32), jnp.arange(self.count, dtype=jnp.int32)
+        # From the least sizes of all that comes before slice i and of its own gap to its middle. Only this is a float: ends of slices,
+        # added up in float32, would be off by hundreds of ranks among ten million points.
+        beyond = jnp.asarray(self.size, float) / 2 + (2 * place.astype(float) + 1.5) * mean
+        beyond = jnp.ceil(jnp.minimum(beyond, 2.0**31 - 128) - 0.5).astype(jnp.int32)
 
-        def step(end: Array, target: Array) -> tuple[Array, Array]:
-            gap = jnp.maximum(jnp.floor(target.astype(float) - half - mean - end + 0.5), 0.0)
-            return end + gap + mean + 2 * half, gap.astype(jnp.int32)
+        def step(spent: Array, here: tuple[Array, Array]) -> tuple[Array, Array]:
+            target, beyond = here
+            gap = jnp.where(target - spent > beyond, target - spent - beyond, 0)
+            end = spent + gap  # at most the target, or what was spent before
+            return end + jnp.minimum(size, base.MOST_ROWS - end), gap
 
-        return jax.lax.scan(step, jnp.zeros(()), base.nearest_rank(self.fractions, n))[1]
+        return jax.lax.scan(step, jnp.int32(0), (base.nearest_rank(self.fractions, n), beyond))[1]
 
     def _slices(self, points: Points, ends: Int[Array, "q 2"]) -> Points:
         """The computed slices, from the end of their gap to their own."""

@@ -193,7 +193,7 @@ def error_bound(bits: int, width: int, count: int, epsilon: float, beta: float) 
     >>> round(error_bound(32, 4, 9, 1.0, 0.1))
     1015
     """
-    levels, errors = -(-bits // width), math.log(6 * count / beta) + bits * math.log(2)
+    levels, errors = -(-bits // width), math.log(6 * count) - math.log(beta) + bits * math.log(2)
     return bounds.noise_deviation(levels << width, errors) * levels / epsilon
 
 
