@@ -137,14 +137,34 @@ def usable(delta: float) -> None:
         raise UnavailableError("needs a delta above 0" if delta == 0.0 else f"uses {MOST_DELTA} of delta at most")
 
 
+def pure_epsilon(epsilon: float, delta: float) -> float:
+    """The epsilon' for which every epsilon'-private algorithm is (epsilon, delta)-private: ln((e^epsilon + delta)/(1 - delta)), rounded down."""
+    return (epsilon + math.log1p(delta * math.exp(-epsilon)) - math.log1p(-delta)) * _SAFE
+
+
+def _budgets(question: Question) -> list[Question]:
+    """The question with all of delta; with 1/2 of it if it is larger; with none if it is tiny; as a larger epsilon' if that is 1 % more."""
+    asked = [question]
+    if question.delta > MOST_DELTA:
+        asked.append(dataclasses.replace(question, delta=MOST_DELTA))
+    elif 0.0 < question.delta and question.step()[1] < LEAST_DELTA:
+        asked.append(dataclasses.replace(question, delta=0.0))
+    pure = pure_epsilon(question.epsilon, question.delta)
+    if question.delta > 0.0 and pure > 1.01 * question.epsilon and pure <= EPSILONS[1]:
+        asked.append(dataclasses.replace(question, epsilon=pure, delta=0.0))
+    return asked
+
+
 def best_offer(candidate: Candidate, question: Question) -> Offer:
     """The offer that takes fewer records: with all of delta, or instead with 1/2 if delta is larger, or with 0 if delta is tiny."""
-    if question.delta == 0 or (question.step()[1] >= LEAST_DELTA and question.delta <= MOST_DELTA):
+    asked = _budgets(question)
+    if len(asked) == 1:
         return candidate.offer(question)
     offers, reason = [], UnavailableError("")
-    for delta in (question.delta, MOST_DELTA if question.delta > MOST_DELTA else 0.0):
+    for each in asked:
+        delta = each.delta
         try:
-            offers.append(candidate.offer(dataclasses.replace(question, delta=delta)))
+            offers.append(candidate.offer(each))
         except ValueError as refused:
             reason = reason if str(reason) and delta == 0.0 else UnavailableError(str(refused))
     if not offers:
@@ -156,13 +176,10 @@ def _floor(candidate: Candidate, question: Question) -> float:
     """An n that no offer is far below."""
     if candidate.floor is None:
         return 0.0
-    deltas = {question.delta, min(question.delta, MOST_DELTA)}
-    if question.step()[1] < LEAST_DELTA:  # `best_offer` then tries 0 as well
-        deltas.add(0.0)
     floors = []
-    for delta in deltas:
+    for each in _budgets(question):
         try:
-            floors.append(candidate.floor(dataclasses.replace(question, delta=delta)))
+            floors.append(candidate.floor(each))
         except ValueError:  # its own theory may refuse so small a delta
             continue
     return min(floors, default=0.0)

@@ -49,9 +49,14 @@ def _even(pieces: int) -> np.ndarray:
     return np.arange(1, pieces) / pieces
 
 
+def _fewest(alpha: float) -> int:
+    """Two pieces, if these leave something for ranks; else no further number."""
+    return 2 if alpha > 0.25 else math.ceil(1 / alpha)
+
+
 def _best(alpha: float, ranks: Callable[[int], float]) -> tuple[int, int]:
     """(n, pieces) with the least n."""
-    tried = {math.ceil(share / alpha) for share in AROUND}
+    tried = {math.ceil(share / alpha) for share in AROUND} | {_fewest(alpha)}
     counts = sorted(pieces for pieces in tried if 2 <= pieces <= MOST_RUNS and _left(alpha, pieces) > 0)
     if not counts:
         raise UnavailableError(f"alpha asks for more than {MOST_RUNS} quantiles")
@@ -172,7 +177,7 @@ def _through(
 
     def asked(question: Question) -> dict[int, Question]:
         """The question about quantiles for each number of pieces."""
-        tried = {math.ceil(share / question.alpha) for share in around}
+        tried = {math.ceil(share / question.alpha) for share in around} | {_fewest(question.alpha)}
         if levels:  # one less than a power of two
             tried |= {1 << (pieces - 1).bit_length() for pieces in (min(tried), max(tried))}
         counts = [pieces for pieces in sorted(tried) if 2 <= pieces <= MOST_RUNS and _left(question.alpha, pieces) > 0]

@@ -11,7 +11,7 @@ import numpy as np
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.accounting.guarantee import promised
 from dpjax.choice import cdf, histogram, interior_points, k_concepts, points, quantiles, rectangle, thresholds
-from dpjax.choice.base import MOST_RECORDS, Candidate, Found, Question, ranked
+from dpjax.choice.base import MOST_RECORDS, Candidate, Found, Question, pure_epsilon, ranked
 from dpjax.core import arguments, show
 from dpjax.domains import wide
 
@@ -274,7 +274,7 @@ def _chosen(
         name=best.offer.name,
         algorithm=algorithm,
         parameters=_numbers(algorithm),
-        guarantee=promised(algorithm, best.question.relation),
+        guarantee=_stated(promised(algorithm, best.question.relation), best.question),
         solved=absent,
         n=n,
         epsilon=best.question.epsilon,
@@ -284,6 +284,13 @@ def _chosen(
         runner_up=Rival(found[1].offer.name, found[1].value) if len(found) > 1 else None,
         candidates=others,
     )
+
+
+def _stated(guarantee: Guarantee, question: Question) -> Guarantee:
+    """The algorithm's own, or what was asked for, if it is pure and implies that."""
+    largest = pure_epsilon(question.epsilon, question.delta) * (1 + 1e-12)
+    implied = guarantee.delta == 0.0 and question.epsilon * (1 + 1e-9) < guarantee.epsilon <= largest
+    return Guarantee(question.epsilon, question.delta, question.relation) if implied else guarantee
 
 
 def _built(

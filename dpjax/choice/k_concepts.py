@@ -37,7 +37,8 @@ def _budgets(question: Question, pure: bool) -> list[tuple[Guarantee, str]]:
     k, epsilon, delta = question.k, question.epsilon, question.delta
     found = [(Guarantee(epsilon / k * _SAFE, delta / k * _SAFE, REPLACE_ONE), "basic")]
     if delta > 0 and k <= MOST_OPTIMAL:
-        found += [(optimal_each(epsilon, delta, k, 0.0 if pure else OWN), "optimal")]
+        shares = (0.0,) if pure else (OWN, 0.1) if delta > 1e-3 * epsilon else (OWN,)
+        found += [(optimal_each(epsilon, delta, k, share), "optimal") for share in shares]
     return found
 
 

@@ -102,6 +102,12 @@ def direct_plan(
         epsilon = optimal_each(question.epsilon, question.delta, runs, 0.0).epsilon / 2 * (1 - 2.0**-40)
         solver, points = interior_points.best(question.bits, epsilon, 0.0, beta, steps=steps)
         plans.append((points, solver, {"accountant": "optimal", "delta": question.delta}))
+        shared = optimal_each(question.epsilon, question.delta, runs, OWN)
+        epsilon = shared.epsilon / 2 * (1 - 2.0**-40)
+        own = shared.delta / (1 + math.exp(min(epsilon, 700.0))) * (1 - 2.0**-40)
+        solver, points = interior_points.best(question.bits, epsilon, own, beta, steps=steps)
+        if solver.name not in interior_points.PURE:
+            plans.append((points, solver, {"accountant": "optimal", "delta": question.delta}))
     points, solver, composed = min(plans, key=lambda plan: plan[0])
     return solver, -(-points // 2), composed
 

@@ -102,15 +102,27 @@ def slicing(question: Question) -> Planned:
     """Noisy sizes, by the numerical accountant; pure solvers."""
     question.approximate()
     total = planning.kept(*question.step())
-    rate, compute = _scale(question.dimensions, total)
-    return _planned("slicing", question, planning.Budget(rate, compute, total), 0.0)
+    plans = []
+    for own in (0.0, total.delta / 16):
+        try:
+            rate, compute = _scale(question.dimensions, total, own)
+        except (UnavailableError, ValueError):
+            continue
+        axes = question.dimensions
+        solver, _ = interior_points.best(question.bits, compute.epsilon, own, question.beta / (4 * axes))
+        if own and solver.name in interior_points.PURE:
+            continue
+        plans.append(_planned("slicing", question, planning.Budget(rate, compute, total), own))
+    if not plans:
+        raise UnavailableError("no split was found that keeps the total")
+    return min(plans, key=lambda each: each[0].entries)
 
 
-def _scale(axes: int, total: Guarantee) -> tuple[float, Guarantee]:
+def _scale(axes: int, total: Guarantee, own: float = 0.0) -> tuple[float, Guarantee]:
     """(the rate of the noise, a compute's guarantee): about the largest, at RATIO, with which the accountant keeps the total."""
 
     def parts(scale: float) -> tuple[float, Guarantee]:
-        return scale * 2.0**RATIO, Guarantee(scale, 0.0, ADD_OR_REMOVE_ONE)
+        return scale * 2.0**RATIO, Guarantee(scale, own, ADD_OR_REMOVE_ONE)
 
     def spent(scale: float) -> float:
         return planning.whole_run(axes, *parts(scale)).delta(total.epsilon)
