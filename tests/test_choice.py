@@ -19,10 +19,12 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, closed_f
 from dpjax.accounting.composition import composed_delta, total_delta
 from dpjax.choice import base, cdf, choosing, interior_points, k_concepts, points, quantiles, rectangle, thresholds
 from dpjax.core import bisection
+from dpjax.learners import rectangles
 from dpjax.learners import thresholds as learners
 from dpjax.mechanisms import stability
 from dpjax.optimizers import interior_point, quasi_concave
 from dpjax.optimizers import quantiles as optimizers
+from dpjax.optimizers.interior_point import planning
 from dpjax.optimizers.quantiles import joint, recursive
 from dpjax.verify.plain import exponential as twin
 from dpjax.verify.plain import quantiles as plain
@@ -166,18 +168,19 @@ def test_rectangles_by_their_axes_get_the_records_they_ask_for(axes, epsilon, bi
 
 
 def test_learn_points_drops_what_its_mechanism_drops():
-    counts = np.arange(0, 60, 7)
-    _, log_drop = stability.log_keep(counts.astype(np.float32), epsilon=1.0, delta=1e-4)
-    assert np.exp(np.asarray(log_drop)) == pytest.approx(points.drops(counts, 1.0, 1e-4), rel=2e-5)
+    """The law of the worst distribution is the sum over all counts, of which 0 is always dropped."""
+    for n, alpha, epsilon, delta in (
+        (3, 0.3, 1.0, 0.4),
+        (150, 0.1, 1.0, 1e-4),
+        (300, 0.1, 2.0, 1e-4),
+        (3000, 0.5, 9.0, 0.1),
+    ):
+        _, log_drop = stability.log_keep(np.arange(n + 1, dtype=np.float32), epsilon=epsilon, delta=delta)
+        dropped = np.append(1.0, np.exp(np.asarray(log_drop, float))[1:])
+        summed = stats.binom.pmf(np.arange(n + 1), n, alpha) @ dropped
+        assert points.learn_points_failure(n, alpha, epsilon, delta) == pytest.approx(summed, rel=2e-5, abs=2e-14)
     laws = [points.learn_points_failure(n, 0.1, 1.0, 1e-4) for n in (50, 150, 300, 600)]
     assert laws[0] > 0.9 and laws == sorted(laws, reverse=True)
-    # By hand, for three examples.
-    by_hand = sum(
-        math.comb(3, c) * 0.3**c * 0.7 ** (3 - c) * (1.0 if c == 0 else points.drops(np.array([c]), 1.0, 0.4)[0])
-        for c in range(4)
-    )
-    assert points.learn_points_failure(3, 0.3, 1.0, 0.4) == pytest.approx(by_hand, rel=1e-9)
-    assert points.learn_points_failure(10**4, 0.5, 9.0, 0.1) >= 1e-14  # for the terms that are not summed
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
@@ -1013,3 +1016,40 @@ def test_floors_of_labelled_points_and_parities_pass_over_no_better_plan():
         sizes = [bounds.parity_learner_size(**each, beta=beta) for each in given]
         planned = [bounds.parity_learner_exact(beta, size, **each) for size, each in zip(sizes, given, strict=True)]
         assert k_concepts.parity_learner(question).n == min(planned)
+
+
+@pytest.mark.parametrize("task", ["threshold", "points", "interior_point", "histogram"])
+def test_a_pure_algorithm_may_use_delta_as_a_larger_epsilon(task):
+    given = {"bits": 16, "beta": 0.1, **({} if task == "interior_point" else {"alpha": 0.1})}
+    choice, more = dpjax.choose(task, epsilon=0.1, delta=0.03, **given), math.log((math.exp(0.1) + 0.03) / 0.97)
+    assert choice.n <= 1.02 * dpjax.choose(task, epsilon=more, **given).n < dpjax.choose(task, epsilon=0.1, **given).n
+    assert choice.guarantee.covers(0.1 * (1 + 1e-9), 0.03)
+
+
+def test_a_walk_is_composed_optimally_where_delta_is_not_small():
+    given = {"bits": 512, "epsilon": 0.05, "delta": 0.03, "beta": 0.0092}
+    choice = dpjax.choose("interior_point", **given)
+    best = planning.calibrate(accountant="optimal", depth=1, **given)
+    assert choice.name == "tree_log" and choice.n <= 1.1 * best.sample_size
+    basic = planning.calibrate(accountant="basic", depth=1, **given)
+    assert choice.n < 0.7 * basic.sample_size and choice.guarantee.covers(0.05, 0.03)
+    assert interior_points.tree_log_floor(*given.values()) < choice.n
+
+
+def test_slices_by_the_accountant_may_use_a_solver_with_a_delta():
+    given = {"bits": 4096, "epsilon": 1.0, "delta": 1e-6, "beta": 0.1}
+
+    def solver(epsilon, delta, beta):
+        return interior_points.made("tree_log", 4096, epsilon, delta, beta)
+
+    made = rectangles.rectangles(axes=16, accountant="slicing", solver=solver, **given)
+    assert dpjax.choose("rectangle", dimensions=16, alpha=0.1, **given).n <= 1.06 * made.sample_size(
+        alpha=0.1, beta=0.1
+    )
+
+
+def test_two_pieces_may_be_enough_for_a_distribution_function():
+    """With a single quantile, the median, at alpha - 1/4."""
+    given = {"bits": 32, "epsilon": 0.61, "delta": 0.002, "beta": 0.1}
+    whole = dpjax.choose("cdf", alpha=0.3716, relation=REPLACE_ONE, **given)
+    assert whole.n <= 1.02 * dpjax.choose("median", alpha=0.1216, relation=REPLACE_ONE, **given).n

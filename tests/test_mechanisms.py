@@ -1110,3 +1110,12 @@ def test_rounding_adds_little_to_the_delta_of_partition_selection(epsilon: float
     factor = math.exp(epsilon)
     excess = max(np.max(keep[1:] - factor * keep[:-1]), np.max(drop[:-1] - factor * drop[1:])) - delta
     assert excess <= 5e-6 and (excess > 1e-7 or epsilon < 1)
+
+
+def test_partition_selection_has_derivatives_where_a_probability_rounds_to_one():
+    """ln(1 - p) once was 0 in the branch that was not taken, and its derivative infinite."""
+
+    def logs(epsilon):
+        return jnp.stack(partition_selection.log_keep(jnp.arange(6), epsilon=epsilon, delta=1e-8))
+
+    assert np.isfinite(jax.jit(jax.vmap(jax.jacrev(logs)))(jnp.arange(10.0, 60.0))).all()

@@ -504,3 +504,20 @@ def test_a_traced_parameter_out_of_range_draws_no_number(drawn):
     bad = jax.jit(drawn)
     assert np.isnan(bad(-1.0)).all() and np.isnan(bad(np.nan)).all()
     assert np.isfinite(bad(0.5)).all()
+
+
+@pytest.mark.parametrize("kind", ["quantile", "threshold"])
+def test_laws_of_tied_values_have_the_derivatives_of_one_order(kind, x64):
+    """As if the values lay a little apart: gaps without length once had none."""
+    given = {"fraction": 0.5} if kind == "quantile" else {}
+    made = getattr(soft, kind)(epsilon=1.0, temperature=0.0, low=0.0, high=10.0, **given)
+    rest = () if kind == "quantile" else (jnp.array([1.0, 1.0, 1.0, 0.0]),)
+
+    def mean(values):
+        ends, chances = made.law(values, *rest)
+        return jnp.sum(chances * (ends[1:] + ends[:-1]) / 2)
+
+    slope, values = jax.jit(jax.grad(mean)), jnp.array([3.0, 3.0, 3.0, 7.0])
+    apart = slope(values + jnp.array([0.0, 1e-9, 2e-9, 0.0]))
+    np.testing.assert_allclose(slope(values), apart, atol=1e-6)
+    assert np.ptp(apart[:3]) > 0.05

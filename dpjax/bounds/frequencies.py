@@ -404,6 +404,19 @@ def labelled_sparse_histogram(bits: int, k: int, alpha: float, beta: float, epsi
     )
 
 
+def labelled_sparse_histogram_beats(
+    rows: int, bits: int, k: int, alpha: float, beta: float, epsilon: float, *, threshold: int
+) -> bool:
+    """Whether `labelled_sparse_histogram` is below `rows`, which one law decides.
+
+    >>> given = {"threshold": sparse_threshold(80, 1.0, 0.05)}
+    >>> [labelled_sparse_histogram_beats(n, 16, 64, 0.1, 0.1, 1.0, **given) for n in (1451, 1452)]
+    [False, True]
+    """
+    target = alpha * (beta - sparse_arrivals(bits + k, epsilon, threshold))
+    return rows > 1 and target > 0 and _missed(rows - 1, alpha, epsilon, threshold, target) <= target
+
+
 def _noise_below(x: Any, epsilon: float) -> Any:
     """P[G < x] for two-sided geometric noise of epsilon/2 and integer x: P[G > -x], or 1 - P[G >= x]."""
     size = np.exp(-epsilon / 2 * np.where(x <= 0, 1 - x, x) - math.log1p(math.exp(-epsilon / 2)))

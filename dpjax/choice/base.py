@@ -138,7 +138,7 @@ def usable(delta: float) -> None:
 
 
 def pure_epsilon(epsilon: float, delta: float) -> float:
-    """The epsilon' for which every epsilon'-private algorithm is (epsilon, delta)-private: ln((e^epsilon + delta)/(1 - delta)), rounded down."""
+    """The epsilon' of which pure algorithms are (epsilon, delta)-private: ln((e^epsilon + delta)/(1 - delta)), rounded down."""
     return (epsilon + math.log1p(delta * math.exp(-epsilon)) - math.log1p(-delta)) * _SAFE
 
 
@@ -147,7 +147,7 @@ def _budgets(question: Question) -> list[Question]:
     asked = [question]
     if question.delta > MOST_DELTA:
         asked.append(dataclasses.replace(question, delta=MOST_DELTA))
-    elif 0.0 < question.delta and question.step()[1] < LEAST_DELTA:
+    elif question.delta > 0.0 and question.step()[1] < LEAST_DELTA:
         asked.append(dataclasses.replace(question, delta=0.0))
     pure = pure_epsilon(question.epsilon, question.delta)
     if question.delta > 0.0 and pure > 1.01 * question.epsilon and pure <= EPSILONS[1]:

@@ -12,7 +12,8 @@
 - `tree_score`: its theorem, which from 16 bits on is at most 2/epsilon points above its exact worst case (`tree_planning`), or that worst
   case itself where its dynamic programme takes no more than some tens of milliseconds.
 - `rec_concave`: twice the promise that `bounds.rec_concave_error` requires. `tree_log`: the plan by basic composition with one level, whose
-  split is searched for in a few milliseconds (other accountants and depths have not won on any domain that can be written down).
+  split is searched for in a few milliseconds, or by optimal composition where delta is not small beside epsilon. (Other accountants and
+  depths have not won on any domain that can be written down.)
 """
 
 import dataclasses
@@ -34,6 +35,7 @@ from dpjax.optimizers.interior_point import planning, tree_planning
 MOST_STEPS = 9e7  # of the tree score's programmes, where n is solved for
 FEW_STEPS = 5e5  # where epsilon is solved for, or the solver is a part of something else
 NEARLY = 0.999  # RecConcave may lose nearly all depth: any depth above 0 suffices
+MUCH = 0.02  # of epsilon: a delta that is not small beside it
 _FEWER = 0.75  # the floor's share of what tree_log's split costs by Cauchy's inequality
 
 
@@ -78,7 +80,11 @@ def _promise(bits: int, epsilon: float, delta: float, beta: float) -> float:
 def _tree_log(bits: int, epsilon: float, delta: float, beta: float) -> planning.Plan:
     if not planning.LEAST_EPSILON <= epsilon <= planning.LARGEST_EPSILON:
         raise UnavailableError(f"needs an epsilon from {planning.LEAST_EPSILON:g} on")
-    return planning.calibrate(bits=bits, epsilon=epsilon, delta=delta, beta=beta, accountant="basic", depth=1)
+    plan = planning.calibrate(bits=bits, epsilon=epsilon, delta=delta, beta=beta, accountant="basic", depth=1)
+    if not _may_win(epsilon, delta):
+        return plan
+    other = planning.quick(bits, Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), beta)
+    return min(plan, other, key=lambda each: each.sample_size)
 
 
 def made(name: str, bits: int, epsilon: float, delta: float, beta: float) -> Any:
@@ -100,7 +106,15 @@ def tree_log_floor(bits: int, epsilon: float, delta: float, beta: float) -> floa
     chance, last = math.log(2.0 / beta), planning.last_bits(bits, 1) * math.log(2.0)
     walk = 6.0 * math.log1p(math.tanh(epsilon / 8) / delta)
     parts = (walk, 2.0 * (chance - math.log(2.0 * delta)), 2.0 * chance, 2.0 * (last + chance))
-    return _FEWER * sum(map(math.sqrt, parts)) ** 2 / epsilon
+    spent = (
+        epsilon + 5.0 * delta if _may_win(epsilon, delta) else epsilon
+    )  # more than any composition leaves, as in `k_concepts`
+    return _FEWER * sum(map(math.sqrt, parts)) ** 2 / spent
+
+
+def _may_win(epsilon: float, delta: float) -> bool:
+    """Whether optimal composition may leave TreeLog's parts more than basic composition does."""
+    return delta > max(MUCH * epsilon, planning.LARGE_DELTA)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,6 +18,7 @@ import numpy as np
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, closed_form_epsilon
+from dpjax.bounds.frequencies import labelled_sparse_histogram_beats
 from dpjax.bounds.parities import parity_learner_beats
 from dpjax.choice import points, quantiles, thresholds
 from dpjax.choice.base import MOST_DELTA, Candidate, Offer, Question, UnavailableError, optimal_each
@@ -126,7 +127,11 @@ def sparse_histogram_learner(question: Question) -> Offer:
         bounds.least_sparse_threshold(size, question.epsilon, question.beta * (1 - 2.0**-10))
     )  # nearly all of it
     given = (question.bits, question.k, question.alpha, question.beta, question.epsilon)
-    n, threshold = min((bounds.labelled_sparse_histogram(*given, threshold=t), t) for t in thresholds)
+    first, *others = sorted(thresholds)
+    n, threshold = bounds.labelled_sparse_histogram(*given, threshold=first), first
+    for each in others:
+        if labelled_sparse_histogram_beats(n, *given, threshold=each):
+            n, threshold = bounds.labelled_sparse_histogram(*given, threshold=each), each
     budget: dict[str, Any] = {"epsilon": question.epsilon, "threshold": threshold}
     return Offer(
         n,

@@ -7,13 +7,14 @@ falls to alpha, the failure probability is
 
     P[Bin(n, alpha) = 0] + sum_{c > 0} P[Bin(n, alpha) = c] P[A_dist drops a lead of c].
 
+With Laplace noise of scale b and the threshold t, a lead of c is dropped with probability 1 - e^(-(t - c)/b)/2 for c < t, and otherwise
+e^(-(c - t)/b)/2. Binomial weights times e^(+-c/b) are those of another binomial law, so the sum is one of a few tails.
+
 A lead below A_dist's threshold is kept by noise alone, so if beta is about 1/2 or more, a smaller epsilon may be better.
 """
 
 import math
 from typing import Any
-
-import numpy as np
 
 from dpjax import bounds
 from dpjax.choice.base import MOST_DELTA, MOST_RECORDS, Candidate, Offer, Question, UnavailableError
@@ -44,23 +45,18 @@ def hashed(question: Question) -> Offer:
     return Offer(learner.sample_size(**given), lambda n: learner, "hashed")
 
 
-def drops(counts: np.ndarray, epsilon: float, delta: float) -> np.ndarray:
-    """P[the proved A_dist keeps nothing] if the lead is one of `counts`: Laplace noise of scale b stays below t - lead."""
-    scale, threshold = bounds.stability_noise(epsilon, delta)
-    x = (threshold - counts) / scale
-    return np.where(x < 0, 0.5 * np.exp(np.minimum(x, 0.0)), 1 - 0.5 * np.exp(-np.maximum(x, 0.0)))
-
-
 def learn_points_failure(n: int, alpha: float, epsilon: float, delta: float) -> float:
     """The largest failure probability over all distributions and targets; see the module."""
     from scipy.stats import binom
 
-    # All but 1e-14 of the binomial law, by Bernstein's inequality; the rest counts as failure.
-    mean, rare = n * alpha, -math.log(5e-15)
-    apart = rare / 3 + math.sqrt((rare / 3) ** 2 + 2 * rare * mean * (1 - alpha))
-    counts = np.arange(max(0, math.floor(mean - apart)), min(n, math.ceil(mean + apart)) + 1)
-    dropped = np.where(counts == 0, 1.0, drops(counts, epsilon, delta))
-    return float(binom.pmf(counts, n, alpha) @ dropped) + 1e-14
+    scale, threshold = bounds.stability_noise(epsilon, delta)
+    rate, below = 1 / scale, math.ceil(threshold) - 1
+    log_up, log_down = (math.log1p(alpha * math.expm1(sign * rate)) for sign in (1, -1))
+    up, down = alpha * math.exp(rate - log_up), alpha * math.exp(-rate - log_down)
+    kept = math.exp(n * log_up - threshold * rate + binom.logcdf(below, n, up))
+    dropped = math.exp(n * log_down + threshold * rate + binom.logsf(below, n, down))
+    none = float(binom.pmf(0, n, alpha)) * math.exp(-threshold * rate)
+    return float(binom.cdf(below, n, alpha)) + (dropped + none - kept) / 2 + 1e-14  # above what rounding may lose
 
 
 def learn_points(question: Question) -> Offer:

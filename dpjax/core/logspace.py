@@ -76,6 +76,15 @@ def range_sum(tree: Float[Array, "*k nodes"], start: Int[Array, ""], stop: Int[A
     return logsumexp(terms)
 
 
+def log(p: Float[Array, "*s"]) -> Float[Array, "*s"]:
+    """ln p; at 0, whose derivative is infinite, it passes none on: times a derivative of 0 it would be NaN.
+
+    >>> float(jax.grad(lambda t: log(t * jnp.array([0.5, 0.0]))[0])(1.0)), float(log(jnp.array(0.0)))
+    (1.0, -inf)
+    """
+    return jnp.where(p == 0, -jnp.inf, jnp.log(jnp.where(p == 0, 1.0, p)))
+
+
 def logaddexp(a: Float[Array, "*s"], b: Float[Array, "*s"]) -> Float[Array, "*s"]:
     """ln(exp a + exp b); where both are -inf so is the result, with a zero gradient (JAX's own is NaN there)."""
     nothing = jnp.isneginf(a) & jnp.isneginf(b)

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from dpjax.core import arguments
+from dpjax.core import arguments, logspace
 from dpjax.data.fitting import fitted
 from dpjax.data.outcome import Outcome, Status
 from dpjax.domains import wide
@@ -115,7 +115,7 @@ class Algorithm:
 
     def anything(self) -> Any:
         """The event that something is released."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not give the probability that something is released")
 
     # What everybody calls -------------------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class Algorithm:
 
     def log_mass(self, view: Any, event: Any) -> Float[Array, ""]:
         """`log_prob` given the view and the event of that output; algorithms that keep logarithms override it, for P below 1e-38, too."""
-        return jnp.log(self.law(view, event)[0])
+        return logspace.log(self.law(view, event)[0])
 
     def masses(self, view: Any, outputs: int) -> Float[Array, "outcomes"]:
         """`pmf` given the view."""

@@ -107,7 +107,9 @@ def log_keep(
     log_q = log_delta + _log_times(jnp, to_end + jnp.asarray(at.excess, float), rate)
     log_q = jnp.where(count == at.turn, log_turn, log_q)
     below = (count < at.turn) | ((count == at.turn) & (log_p <= log_turn))
-    log_p, log_q = jnp.where(below, log_p, log1mexp(log_q)), jnp.where(below, log1mexp(log_p), log_q)
+    lesser = jnp.where(below, log_p, log_q)  # never so near 0 that the derivative of the other one is infinite
+    greater = log1mexp(lesser)
+    log_p, log_q = jnp.where(below, lesser, greater), jnp.where(below, greater, lesser)
     none, sure = count <= 0, count >= at.saturation
     log_p = jnp.where(sure, 0.0, jnp.where(none, -jnp.inf, log_p))
     return log_p, jnp.where(sure, -jnp.inf, jnp.where(none, 0.0, log_q))

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from dpjax.core import arguments
+from dpjax.core import arguments, logspace
 from dpjax.data.algorithm import Algorithm
 from dpjax.data.outcome import Outcome, Status
 from dpjax.mechanisms.base import Chooser, Noise
@@ -72,8 +72,8 @@ def log_prob(algorithm: Algorithm, data: Any, outcome: Outcome) -> Float[Array, 
     everything = (0, algorithm.outputs(algorithm.fit(data))) if isinstance(algorithm, Chooser) else algorithm.anything()
     released = outcome.status == Status.OK
     bottom = algorithm.probability(data, everything)[1]
-    # Harmless numbers for the case that did not occur: its probability may be 0.
-    return jnp.where(released, jnp.where(released, output, 0.0), jnp.log(jnp.where(released, 1.0, bottom)))
+    # A harmless number for the case that did not occur: its probability may be 0.
+    return jnp.where(released, jnp.where(released, output, 0.0), logspace.log(jnp.where(released, 1.0, bottom)))
 
 
 def score_function(
@@ -97,7 +97,7 @@ def score_function(
 
     Args:
       key: a PRNG key.
-      algorithm: one of dpjax that has `log_prob`.
+      algorithm: one of dpjax that has `log_prob`, and the probability that something is released (`anything`).
       data: as the algorithm takes them.
       loss: outcome -> a number; it is called for ⊥, too, and may be differentiable in parameters of its own.
       draws: number of runs.
@@ -111,6 +111,7 @@ def score_function(
 
     Raises:
       TypeError, ValueError: not an algorithm of dpjax, not a function, draws below 1 (2 for "leave_one_out"), or an unknown baseline.
+      NotImplementedError: the algorithm does not give the probability that something is released.
 
     >>> from dpjax.mechanisms import exponential
     >>> choose, scores = exponential.mechanism(epsilon=2.0), jnp.array([1.0, 1.0])

@@ -39,7 +39,15 @@ from dpjax.optimizers.interior_point.walk import Parameters
 LEAST_EPSILON, LARGEST_EPSILON = 1e-4, 700.0  # thresholds are at most 2^24 points, and exp(epsilon) is a float64
 PRECISION = 1e-9  # of the log of the scale that a search finds
 _FEW = 64  # places at which products are computed, to see that one is too large
-LARGE_DELTA = 2.0**-10  # from here on a search for the best split may end at twice the best sample size
+LARGE_DELTA = 2.0**-10  # from here on a search from one start alone may end at twice the best sample size
+SHARES = (
+    -2.5,
+    -1.0,
+    0.0,
+    1.0,
+    2.5,
+)  # ln of the odds of the part of delta that the mechanisms may spend, with which it then starts
+FEW_TRIALS = 15  # of a search that takes a few hundredths of a second
 DEEPEST = 4  # 2^4096 points become 2^13, 16, 8, 4 by levels: no further level shrinks anything
 
 
@@ -510,14 +518,21 @@ def calibrate(
     return min(plans, key=lambda plan: plan.sample_size)
 
 
+def quick(bits: int, total: Guarantee, beta: float) -> Plan:
+    """A plan by optimal composition with one level after a short search, for a delta above `LARGE_DELTA` about 4 % from the best."""
+    return _search(bits, total, beta, "optimal", 1, FEW_TRIALS)
+
+
 @functools.lru_cache(maxsize=4096)
-def _search(bits: int, total: Guarantee, beta: float, name: str, depth: int) -> Plan:
+def _search(bits: int, total: Guarantee, beta: float, name: str, depth: int, trials: int | None = None) -> Plan:
     """The best split for one accountant and depth."""
-    best = _ACCOUNTANTS[name].budget(_best_point(bits, total, beta, name, depth), total, depth)
+    best = _ACCOUNTANTS[name].budget(_best_point(bits, total, beta, name, depth, trials), total, depth)
     return plan(best, bits=bits, depth=depth, beta=beta, accountant=name, guarantee=best.guarantee(name, total, depth))
 
 
-def _best_point(bits: int, total: Guarantee, beta: float, name: str, depth: int) -> np.ndarray:
+def _best_point(
+    bits: int, total: Guarantee, beta: float, name: str, depth: int, trials: int | None = None
+) -> np.ndarray:
     """Where the search ends. For optimal composition it begins at the best basic point, which it can only improve."""
     from scipy.optimize import minimize
 
@@ -532,9 +547,9 @@ def _best_point(bits: int, total: Guarantee, beta: float, name: str, depth: int)
     starts = [np.asarray(accountant.start)]
     if name == "optimal":
         best = _best_point(bits, total, beta, "basic", depth)
-        # Nearly all of delta for the parts; where delta is large, that search may end far too high, and another leaves much to composition.
-        shares = (accountant.start[4], 1.0) if total.delta > LARGE_DELTA else (accountant.start[4],)
-        starts = [np.append(best, odds) for odds in shares]
-    options = {"maxfev": accountant.trials, "xatol": 1e-3, "fatol": 1e-4}
+        # Nearly all of delta for the parts; where delta is large, that may end far too high: composition may need much of it.
+        shares = SHARES if total.delta > LARGE_DELTA else (accountant.start[4],)
+        starts = sorted((np.append(best, odds) for odds in shares), key=cost)[: 1 if trials else 2]
+    options = {"maxfev": trials or accountant.trials, "xatol": 1e-3, "fatol": 1e-4}
     found = [minimize(cost, start, method="Nelder-Mead", options=options) for start in starts]
     return min(found, key=lambda each: float(each.fun)).x

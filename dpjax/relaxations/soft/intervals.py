@@ -2,8 +2,9 @@
 
 A quality function that is constant between neighbouring values makes the exponential mechanism on [low, high] a choice of a gap, with
 probability ∝ length exp(epsilon quality / (2 Delta)), and a uniform point of it (Smith 2011). The soft draw is a convex combination of one
-point in each gap: derivatives reach the data through the gaps' ends and through their lengths. Its plain twin is
-`dpjax.verify.plain.gaps`.
+point in each gap: derivatives reach the data through the gaps' ends and through their lengths. Where values are equal, the law has the
+derivatives for one order of them; a soft draw gives gaps between them no derivative, which is wrong at temperatures near 1. The plain twin
+is `dpjax.verify.plain.gaps`.
 """
 
 import math
@@ -20,6 +21,8 @@ from dpjax.mechanisms.base import array
 from dpjax.relaxations.soft import base
 from dpjax.relaxations.soft.base import Soft
 
+_MOST_NATS = 60.0  # beyond which a gap without length is not told from others
+
 
 class Gaps(NamedTuple):
     """The gaps of [low, high] between n sorted values.
@@ -27,10 +30,12 @@ class Gaps(NamedTuple):
     Attributes:
       ends: low, the values in order, high; values that do not count lie at high.
       log_weights: ln of the unnormalised probability of each gap; -inf for empty ones.
+      log_density: the same for a gap of length 1.
     """
 
     ends: Float[Array, "ends"]
     log_weights: Float[Array, "gaps"]
+    log_density: Float[Array, "gaps"]
 
 
 class SoftInterval(Soft):
@@ -41,8 +46,8 @@ class SoftInterval(Soft):
     high: Any
     relation: str
 
-    def gaps(self, data: Any) -> Gaps:
-        """The gaps of what `fit` returns, and their weights."""
+    def gaps(self, data: Any, *, ties: bool = False) -> Gaps:
+        """The gaps of what `fit` returns, and their weights; with `ties` also the densities within gaps without length."""
         raise NotImplementedError
 
     def draw(self, key: Array, data: Any) -> Float[Array, ""]:
@@ -68,8 +73,13 @@ class SoftInterval(Soft):
 
 @jax.jit
 def _law(mechanism: SoftInterval, data: Any) -> tuple[Array, Array]:
-    gaps = mechanism.gaps(data)
-    return gaps.ends, base.checked(jax.nn.softmax(gaps.log_weights), mechanism.sound())
+    gaps = mechanism.gaps(data, ties=True)
+    # A gap without length has no weight, but its weight has a derivative: a product, not the exponential of a logarithm. Its density may be
+    # anything, and is cut off before it overflows.
+    lengths, top = jnp.diff(gaps.ends), jax.lax.stop_gradient(jnp.max(gaps.log_weights))
+    log_density = gaps.log_density - top
+    weights = lengths * jnp.exp(jnp.where(lengths > 0, log_density, jnp.minimum(log_density, _MOST_NATS)))
+    return gaps.ends, base.checked(weights / jnp.sum(weights), mechanism.sound())
 
 
 def between(values: Float[Array, "n"], low: Any, high: Any, where: Bool[Array, "n"]) -> Float[Array, "n"]:
@@ -86,8 +96,9 @@ def weighed(ordered: Float[Array, "n"], quality: Float[Array, "gaps"], *, low: A
     # A NaN is not a length > 0 but must be noticed all the same; invalid ends (possible if traced) leave no gap.
     broken = jnp.isnan(lengths) | ~jnp.any(lengths > 0)
     log_lengths = jnp.where(lengths > 0, jnp.log(jnp.where(lengths > 0, lengths, 1.0)), -jnp.inf)
-    weights = log_lengths + jnp.asarray(factor, ordered.dtype) * (quality - jnp.max(quality))
-    return Gaps(ends=ends, log_weights=jnp.where(jnp.any(broken), jnp.nan, weights))
+    density = jnp.asarray(factor, ordered.dtype) * (quality - jnp.max(quality))
+    density = jnp.where(jnp.any(broken), jnp.nan, density)
+    return Gaps(ends=ends, log_weights=log_lengths + density, log_density=density)
 
 
 def draw(key: Array, gaps: Gaps, temperature: Any) -> Float[Array, ""]:

@@ -45,7 +45,7 @@ class SoftQuantile(SoftInterval):
         fraction = jnp.asarray(self.fraction, float)
         return super().sound() & (fraction >= 0) & (fraction <= 1)
 
-    def gaps(self, data: tuple[Array, Array]) -> Gaps:
+    def gaps(self, data: tuple[Array, Array], *, ties: bool = False) -> Gaps:
         values, mask = data
         ordered = sorting.floats(intervals.between(values, self.low, self.high, mask))
         fraction = jnp.asarray(self.fraction, values.dtype)

@@ -44,13 +44,14 @@ class SoftThreshold(SoftInterval):
         x, mask = intervals.reals("x", x, where)
         return x, _labels(y, x), mask
 
-    def gaps(self, data: tuple[Array, Array, Array]) -> Gaps:
+    def gaps(self, data: tuple[Array, Array, Array], *, ties: bool = False) -> Gaps:
         x, y, mask = data
         places = intervals.between(x, self.low, self.high, mask)
         ordered = sorting.floats(places)
-        # Looking up where each example went is cheaper than sorting the labels along. Labels of equal features all go to the first of
-        # them: gaps without length need no labels.
-        at = jnp.searchsorted(ordered, lax.stop_gradient(places))
+        # Looking up where each example went is cheaper than sorting the labels along. Labels of equal features then all go to the first
+        # of them, as gaps without length need no labels, unless their densities are asked for.
+        fixed = lax.stop_gradient(places)
+        at = jnp.argsort(sorting.order(fixed)) if ties else jnp.searchsorted(ordered, fixed)
         one, zero = (jnp.zeros_like(x).at[at].add(jnp.where(mask, label, 0.0)) for label in (y, 1 - y))
         below = jnp.concatenate([jnp.zeros((1,), x.dtype), jnp.cumsum(one)])
         above = jnp.concatenate([jnp.cumsum(zero[::-1])[::-1], jnp.zeros((1,), x.dtype)])
