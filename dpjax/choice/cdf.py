@@ -252,16 +252,20 @@ def san_thresholds_floor(question: Question) -> float:
 
 
 # First come candidates that often win and are quickly computed: others are then left out by their floors.
-CANDIDATES: tuple[Candidate, ...] = (
+OF_QUANTILES: tuple[Candidate, ...] = (
     _through("noisy_slices", quantiles.noisy_slices, quantiles.noisy_slices_floor, AROUND),
     _through("rank_exponential", quantiles.rank_exponential, None, AROUND),
     _through("quantiles.tree", quantiles.tree, None, MANY),
-    Candidate("histogram", _dense("histogram")),
-    Candidate("tree", _dense("tree")),
     _through("permute_and_flip", quantiles.permute_and_flip, None, AROUND, levels=False),
     Candidate("recursive", recursive, recursive_floor),
     Candidate("direct", direct, direct_floor),
     Candidate("approximate", approximate, approximate_floor),
     _through("inverse_sensitivity", quantiles.inverse_sensitivity, quantiles.inverse_sensitivity_floor, FEW),
+)
+CANDIDATES: tuple[Candidate, ...] = (
+    *OF_QUANTILES[:3],
+    Candidate("histogram", _dense("histogram")),
+    Candidate("tree", _dense("tree")),
+    *OF_QUANTILES[3:],
     Candidate("san_thresholds", san_thresholds, san_thresholds_floor),
 )

@@ -3,11 +3,12 @@
 - points, whatever the distribution and the points: `histogram_learner` and `point_learner` by their theorems, independent of k; without a
   delta `sparse_histogram_learner`, at the price of d + k; direct sums of the learners of one point (`dpjax.choice.points`).
 - thresholds, whatever the distribution and the thresholds: direct sums of the learners of one threshold (`dpjax.choice.thresholds`), and
-  GenericLearner (MULTI Lemma 36) on a sanitized distribution function, half of epsilon for each of its parts.
+  GenericLearner (MULTI Lemma 36) on a sanitized distribution function, which gets a half, a quarter or a tenth of the budget.
 - parities, on uniform points: `parity_learner` by its exact law; direct sums of the exponential mechanism, up to 16 bits. They find the
   concepts themselves, so there is no alpha.
 
-A direct sum gives each learner beta/k and the budget that basic composition leaves it, or optimal composition where that leaves more.
+A direct sum gives each learner beta/k and the budget that basic composition leaves it, or optimal composition where that leaves more
+(advanced composition for more than `MOST_OPTIMAL` concepts).
 """
 
 import dataclasses
@@ -17,19 +18,22 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
-from dpjax.accounting import REPLACE_ONE, Guarantee, closed_form_epsilon
+from dpjax.accounting import REPLACE_ONE, Guarantee, calibrate, closed_form_epsilon
 from dpjax.bounds.frequencies import labelled_sparse_histogram_beats
 from dpjax.bounds.parities import parity_learner_beats
-from dpjax.choice import points, quantiles, thresholds
+from dpjax.choice import cdf as distribution_functions
+from dpjax.choice import points, thresholds
 from dpjax.choice.base import MOST_DELTA, Candidate, Offer, Question, UnavailableError, optimal_each
 from dpjax.learners import parities as one_parity
 from dpjax.multi import direct_sum, generic, parities
 from dpjax.multi import points as many_points
-from dpjax.sanitizers import cdf
 
-OWN = 0.5  # of delta for the learners themselves, where they need some
+OWN, FEW = 0.5, 0.1  # of delta for the learners themselves, where they need some
 PURE = ("exponential", "hashed", "interior.threshold_learner")
-MOST_OPTIMAL = 2**20  # the most concepts for which optimal composition is computed
+SANITIZER = (0.5, 0.25, 0.1)  # of the budget, for GenericLearner's distribution function
+MOST_OPTIMAL = (
+    2**20
+)  # the most concepts for which optimal composition is computed; advanced composition has a closed form
 _SAFE = 1.0 - 2.0**-40
 
 
@@ -37,10 +41,19 @@ def _budgets(question: Question, pure: bool) -> list[tuple[Guarantee, str]]:
     """What each learner may spend, and by which composition."""
     k, epsilon, delta = question.k, question.epsilon, question.delta
     found = [(Guarantee(epsilon / k * _SAFE, delta / k * _SAFE, REPLACE_ONE), "basic")]
-    if delta > 0 and k <= MOST_OPTIMAL:
-        shares = (0.0,) if pure else (OWN, 0.1) if delta > 1e-3 * epsilon else (OWN,)
-        found += [(optimal_each(epsilon, delta, k, share), "optimal") for share in shares]
+    if delta > 0:
+        # Where delta is not small, composition may need most of it.
+        shares = (0.0,) if pure else (OWN, FEW) if delta > 1e-3 * epsilon else (OWN,)
+        found += [_composed(epsilon, delta, k, share) for share in shares]
     return found
+
+
+def _composed(epsilon: float, delta: float, count: int, share: float) -> tuple[Guarantee, str]:
+    """What each of so many mechanisms may spend, with this share of delta for their own: by optimal composition, if not of too many."""
+    if count <= MOST_OPTIMAL:
+        return optimal_each(epsilon, delta, count, share), "optimal"
+    total = Guarantee(epsilon, delta, REPLACE_ONE)
+    return calibrate(total, count, accountant="advanced", delta_share=share), "advanced"
 
 
 def _direct(single: Candidate) -> Candidate:
@@ -67,7 +80,7 @@ def _direct(single: Candidate) -> Candidate:
                 learner,
                 epsilon=np.float64(question.epsilon),
                 delta=np.float64(question.delta),
-                accountant="optimal",
+                accountant=composed,
             )
 
         return Offer(best.n, make, f"direct_sum, {composed}, {best.name}")
@@ -164,50 +177,76 @@ def point_learner(question: Question) -> Offer:
 # ------------------------------------------------------------------------------------------------------------ thresholds
 
 
-def generic_learner(question: Question) -> Offer:
-    """Recursive quantiles at the first three depths that alpha/5 leaves; labels by basic or optimal composition."""
-    question.public_size()
-    epsilon, delta = question.epsilon / 2 * _SAFE, question.delta / 2 * _SAFE
-    alpha, beta, k = question.alpha / 5, question.beta / 5, question.k
-    half = dataclasses.replace(question, epsilon=epsilon, delta=delta, beta=beta)  # under REPLACE_ONE, as the whole
+def _labels(question: Question, share: float) -> tuple[float, str]:
+    """(what each label may spend of this share of the budget, by which composition)."""
+    epsilon, delta, k = question.epsilon * share * _SAFE, question.delta * share * _SAFE, question.k
     labels = [(epsilon / k, "basic")]
-    if question.delta > 0:
-        labels += [(optimal_each(epsilon, delta, k, 0.0).epsilon, "optimal")] if k <= MOST_OPTIMAL else []
-    each_epsilon, accountant = max(labels)
-    first = math.floor(math.log2(0.5 / alpha)) + 1
-    plans: list[tuple[int, Any, str]] = []
-    reason = "alpha asks for more than 12 levels"
-    for depth in range(first, min(first + 3, 13)):
-        left, known = alpha - 0.5 / 2**depth, math.log(2**depth)
+    if delta > 0:
+        each, accountant = _composed(epsilon, delta, k, 0.0)
+        labels += [(each.epsilon, accountant)]
+    return max(labels)
 
-        def size(ranks: float, left: float = left, known: float = known) -> int:
-            given = (math.ceil(ranks / left), 1, k, question.alpha, question.beta, each_epsilon)
-            return math.ceil(bounds.generic_learner(*given, log_hypotheses=known))
 
-        try:
-            most = min((plan[0] for plan in plans), default=math.inf)
-            make, ranks, name = quantiles.recursive_plan(half, depth, size, most=most)
-        except UnavailableError as without:  # here, too many points for their ties to be broken
-            reason = str(without)
+def _generic_rows(question: Question, share: float, sanitizer: int, pieces: float) -> int:
+    """GenericLearner's n by `bounds.generic_learner`, if labels have this share of the budget."""
+    given = (sanitizer, 1, question.k, question.alpha, question.beta, _labels(question, share)[0])
+    return math.ceil(bounds.generic_learner(*given, log_hypotheses=math.log(pieces)))
+
+
+def generic_learner(question: Question) -> Offer:
+    """Any quantiles that give the distribution function, at some shares of the budget; labels by the best composition."""
+    question.public_size()
+    plans: list[tuple[int, Any, str, str]] = []
+    reason = ""
+    for share in SANITIZER:
+        _, accountant = _labels(question, 1 - share)
+        part = dataclasses.replace(  # under REPLACE_ONE, as the whole
+            question,
+            epsilon=question.epsilon * share * _SAFE,
+            delta=question.delta * share * _SAFE,
+            alpha=question.alpha / 5,
+            beta=question.beta / 5,
+            n=question.n
+            or generic.MOST_ROWS,  # of so many points ties must be broken: labels may need more of them than the sanitizer
+        )
+        best: Offer | None = None
+        for candidate in distribution_functions.OF_QUANTILES:
+            most = min([plan[0] for plan in plans] + ([best.n] if best is not None else []), default=math.inf)
+            if candidate.floor is not None and candidate.floor(part) > most:
+                continue
+            try:
+                offer = candidate.offer(part)
+            except ValueError as without:  # its own theory may refuse numbers, too
+                reason = str(without)
+                continue
+            best = offer if best is None or offer.n < best.n else best
+        if best is None:
             continue
-        plans.append((size(ranks), make, name))
+        sanitizer = best.make(best.n).release
+        n = _generic_rows(question, 1 - share, best.n, len(sanitizer.quantiles.fractions) + 1)
+        plans.append((n, sanitizer, accountant, best.name))
     if not plans:
         raise UnavailableError(reason)
-    n, make, name = min(plans, key=lambda plan: plan[0])
+    n, sanitizer, accountant, name = min(plans, key=lambda plan: plan[0])
     if max(n, question.n or 0) > generic.MOST_ROWS:
         raise UnavailableError(f"takes at most {generic.MOST_ROWS} rows, got {max(n, question.n or 0)}")
 
     def made(n: int) -> Any:
         return generic.learner(
-            sanitizer=cdf.release(quantiles=make()),
+            sanitizer=sanitizer,
             concepts=generic.thresholds(bits=question.bits),
-            k=k,
+            k=question.k,
             epsilon=question.epsilon,
             delta=question.delta,
             accountant=accountant,
         )
 
     return Offer(n, made, f"generic, {name}")
+
+
+def generic_floor(question: Question) -> float:
+    """The n that labels alone need with nearly all of the budget and as few pieces as there may be."""
+    return 0.99 * _generic_rows(question, 1.0, 1, 2.5 / question.alpha)
 
 
 # -------------------------------------------------------------------------------------------------------------- parities
@@ -255,5 +294,5 @@ OF_CONCEPT: dict[str, tuple[Candidate, ...]] = {
         Candidate("sparse_histogram_learner", sparse_histogram_learner, sparse_histogram_floor),
         *map(_direct, points.CANDIDATES),
     ),
-    "thresholds": (*map(_direct, thresholds.CANDIDATES), Candidate("generic", generic_learner)),
+    "thresholds": (*map(_direct, thresholds.CANDIDATES), Candidate("generic", generic_learner, generic_floor)),
 }
