@@ -238,6 +238,7 @@ def test_so_is_that_of_rectangles(unlabelled: int | None) -> None:
     )
     assert 0.1 < near < 0.95
     assert float(algorithm.probability(examples, law.within(0.25))[0]) == pytest.approx(near, rel=1e-5)
+    np.testing.assert_allclose(algorithm.probability(examples, algorithm.anything()), [1, 0], atol=1e-6)
 
 
 @pytest.mark.thorough

@@ -38,6 +38,7 @@ from dpjax.mechanisms import (
     report_noisy_max,
     stability,
 )
+from dpjax.relaxations import estimators
 from dpjax.verify.plain.above_threshold import first_above
 from dpjax.verify.plain.choosing import choosing_law
 from dpjax.verify.plain.exponential import exponential_law
@@ -1119,3 +1120,14 @@ def test_partition_selection_has_derivatives_where_a_probability_rounds_to_one()
         return jnp.stack(partition_selection.log_keep(jnp.arange(6), epsilon=epsilon, delta=1e-8))
 
     assert np.isfinite(jax.jit(jax.vmap(jax.jacrev(logs)))(jnp.arange(10.0, 60.0))).all()
+
+
+def test_what_gives_no_probability_of_a_release_says_so():
+    with pytest.raises(NotImplementedError, match="PartitionSelection does not give the probability that something"):
+        estimators.score_function(
+            jax.random.key(0),
+            partition_selection.mechanism(epsilon=1.0, delta=0.1),
+            jnp.array([2, 3]),
+            lambda outcome: outcome.hypothesis[0].astype(float),
+            draws=4,
+        )

@@ -156,17 +156,16 @@ def _budgets(question: Question) -> list[Question]:
 
 
 def best_offer(candidate: Candidate, question: Question) -> Offer:
-    """The offer that takes fewer records: with all of delta, or instead with 1/2 if delta is larger, or with 0 if delta is tiny."""
+    """The offer that takes the fewest records, of those for `_budgets`."""
     asked = _budgets(question)
     if len(asked) == 1:
         return candidate.offer(question)
     offers, reason = [], UnavailableError("")
     for each in asked:
-        delta = each.delta
         try:
             offers.append(candidate.offer(each))
         except ValueError as refused:
-            reason = reason if str(reason) and delta == 0.0 else UnavailableError(str(refused))
+            reason = reason if str(reason) and each.delta == 0.0 else UnavailableError(str(refused))
     if not offers:
         raise reason
     return min(offers, key=lambda offer: offer.n)

@@ -74,7 +74,7 @@ class Choice:
       name: the name of the algorithm's factory, and of its parts.
       algorithm: the algorithm, built for n records: call it with a key and data.
       parameters: its numbers by name.
-      guarantee: its privacy, as the algorithm states it.
+      guarantee: its privacy, as the algorithm states it; or what was asked for, if a pure algorithm with a larger epsilon implies that.
       solved: which number was solved for: "n", "epsilon" or "alpha".
       n, epsilon, alpha: the given ones, and the one that was solved for; alpha is None where there is none.
       delta, beta: the given ones.

@@ -37,7 +37,7 @@ class _OfRectangles(Algorithm):
 
     def check_event(self, event: Any) -> Any:
         """`Near` a distribution's target, as `distribution.within(alpha)` gives it, or a `Rectangle`, for exactly that output."""
-        if not isinstance(event, Near | Rectangle):
+        if event is not None and not isinstance(event, Near | Rectangle):
             raise TypeError(f"event must be distribution.within(alpha) or a Rectangle, got {event!r}")
         return event
 
