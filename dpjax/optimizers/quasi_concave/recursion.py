@@ -101,7 +101,8 @@ def window_quality(
     The numbers that L is compared with are rounded to the unfavourable side: to units of `span` (`units`), or to integers if `whole`.
     `span` is twice the promise of the outermost level. L is clipped to it, and to no more than it, or the greatest number that floats
     count to, below the least of these numbers: q is far below its best there anyway. So no difference of these numbers and L is rounded, if
-    L is an integer or such a number itself, and q keeps its sensitivity.
+    L is an integer or such a number itself, and q keeps its sensitivity. (In float32 (1 - alpha) promise itself may be off by a unit. The
+    theorems on errors do not count these units, which are examples where promises are millions, and far less otherwise.)
     """
     least, most = (1 - alpha) * promise, promise
     if whole:
