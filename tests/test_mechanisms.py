@@ -521,7 +521,7 @@ def test_a_piece_weighs_as_many_points_as_two_intervals_offer_of_it() -> None:
     """[0, 5) and [12, 25) contain 5, 8 and 5 points of three pieces of 10; a forgotten end would never be drawn."""
     three = ordered.from_breakpoints([0, 10, 20], [0.0, 0.0, 0.0], 29, beyond=0.0)
     one, other = (Interval.of(ends, three.limbs) for ends in ((0, 5), (12, 25)))
-    weights = compiled(exponential_piecewise._weights, three, jnp.zeros(three.count), one, other)
+    weights = np.exp(compiled(exponential_piecewise._lengths, three, one, other).over(0) - math.log(8))
     np.testing.assert_allclose(weights[:3], [5 / 8, 1.0, 5 / 8], rtol=1e-6)
     assert not np.any(weights[3:])
 
@@ -1131,3 +1131,14 @@ def test_what_gives_no_probability_of_a_release_says_so():
             lambda outcome: outcome.hypothesis[0].astype(float),
             draws=4,
         )
+
+
+@pytest.mark.parametrize(("left", "right"), [(1, 8), (2, 7), (6, 8)])
+def test_short_pieces_of_a_wide_domain_keep_their_lengths(left, right):
+    """In units of the domain their logarithms would be off by 0.0002."""
+    at = 2**4095
+    starts, last = [0, at, at + left, at + left + right], 2**4096
+    pieces = ordered.from_breakpoints(starts, [0.0, 1.2e7, 1.2e7, 0.0], last, beyond=0.0)
+    choose = exponential_piecewise.mechanism(epsilon=0.001)
+    p, q = choose.probability(pieces, (at, at + left))
+    assert abs(math.log(p) - math.log(left / (left + right))) < 1e-5 and float(p + q) == pytest.approx(1, abs=1e-6)

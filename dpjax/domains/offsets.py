@@ -78,7 +78,7 @@ def distance(a: Offset, b: Offset) -> Distance:
     over = (high < x.high) | ((high + carry) < carry)
     size, digits, cancelled = normalised(add & over, (high + carry, low), x.size)
     whole = a.exact & b.exact & ~lost
-    log = jnp.where(size > 0, log_of(*digits, jnp.maximum(size, 1)), -jnp.inf)
+    log = jnp.where(size > 0, log_of(*digits, jnp.maximum(size, 1)).over(0), -jnp.inf)
     return Distance(log=log, known=whole | ((cancelled <= LOST) & (size > 0)))
 
 

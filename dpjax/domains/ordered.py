@@ -18,6 +18,7 @@ from dpjax.core.staging import SHORT_ROW, once
 from dpjax.domains import offsets, scaled, wide
 from dpjax.domains.offsets import Offset
 from dpjax.domains.scaled import Starts
+from dpjax.domains.wide import LogParts
 
 
 @frozen
@@ -139,10 +140,14 @@ class Pieces:
 
     def log_lengths(self, stop: UInt32[Array, "limbs"] | None = None, bits: Any = 0) -> Float[Array, "pieces"]:
         """ln of the number of points, divided by 2^bits, of each piece, or of those below `stop`, which is one of the last points."""
+        return self.log_parts(stop).over(bits)
+
+    def log_parts(self, stop: UInt32[Array, "limbs"] | None = None) -> LogParts:
+        """The same, with an exponent for each piece."""
         stop = self.end if stop is None else stop
         if isinstance(self.starts, Starts):
-            return self.starts.log_lengths(stop, bits)
-        return wide.log(self._lengths(stop), bits)
+            return self.starts.log_lengths(stop)
+        return wide.log_parts(self._lengths(stop))
 
     def lengths(self, stop: UInt32[Array, "limbs"]) -> Float[Array, "pieces"]:
         """The lengths themselves, if starts are whole rows of at most `wide.FLOAT_LIMBS` limbs."""

@@ -6,18 +6,19 @@ computed from 64 leading digits, which lose nothing that could show in a logarit
 rows are made only where a row is needed.
 """
 
-import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.core.bisection import first_where
-from dpjax.core.pytree import frozen
+from dpjax.core.pytree import frozen, select
 from dpjax.core.staging import SHORT_ROW
 from dpjax.domains import wide
+from dpjax.domains.wide import LogParts
 
 
 def pays(limbs: int) -> bool:
@@ -143,12 +144,12 @@ def leading_zeros(high: UInt32[Array, "*n"], low: UInt32[Array, "*n"]) -> UInt32
     return jnp.where(high > 0, lax.clz(high), np.uint32(32) + lax.clz(low))
 
 
-def log_of(high: Array, low: Array, size: Array, bits: Any = 0) -> Float[Array, "*n"]:
-    """ln(x 2^-bits) of what `between` found if nothing was carried; if x is from 2^(bits-88) to 2^(bits+96), the number is rounded once."""
-    exponent = size - 32 - bits
-    here = jnp.clip(exponent, -120, 64)
+def log_of(high: Array, low: Array, size: Array) -> LogParts:
+    """ln of what `between` found if nothing was carried; up to 96 digits, the number is rounded once, and has the exponent 0."""
+    exponent = size - 32
+    here = jnp.where(exponent > 64, 0, exponent)
     scaled = (high.astype(float) + low.astype(float) * 2.0**-32) * wide.power(here)
-    return jnp.log(scaled) + (exponent - here).astype(float) * math.log(2.0)
+    return LogParts(fraction=jnp.log(scaled), exponent=exponent - here)
 
 
 # Where pieces begin --------------------------------------------------------------------------------------------
@@ -214,26 +215,27 @@ class Starts:
         size = wide.bit_length(distance)
         return (left, size, *_leading(distance, size))
 
-    def log_lengths(self, stop: UInt32[Array, "limbs"], bits: Any) -> Float[Array, "pieces"]:
-        """ln of the number of points, divided by 2^bits, of each piece that are less than `stop`, which no start that is used exceeds.
+    def log_lengths(self, stop: UInt32[Array, "limbs"]) -> LogParts:
+        """ln of the number of points of each piece that are less than `stop`, which no start that is used exceeds.
 
         Only a few pieces need whole rows: the first, the one around the centre, the one from a point to the position after one, and the
         last.
         """
         size, lead = self.points.sizes()
         add = jnp.zeros(size[1:].shape, bool)
-        inner = log_of(*between(size[1:], lead[1:], size[:-1], lead[:-1], add)[1:], bits)
-        unknown = jnp.full((1,), -jnp.inf, inner.dtype)
-        log_length = jnp.concatenate([unknown, inner, unknown])
-        index = jnp.arange(log_length.shape[0], dtype=jnp.int32)
-        log_length = jnp.where(index < self.used, log_length, -jnp.inf)
+        inner = log_of(*between(size[1:], lead[1:], size[:-1], lead[:-1], add)[1:])
+        fraction = jnp.pad(inner.fraction, 1, constant_values=-jnp.inf)
+        index = jnp.arange(fraction.shape[0], dtype=jnp.int32)
+        fraction = jnp.where(index < self.used, fraction, -jnp.inf)
+        some = jnp.pad(inner.exponent, 1) if stop.shape[-1] > wide.FLOAT_LIMBS else jnp.zeros_like(index)
+        lengths = LogParts(fraction=fraction, exponent=some)
         special = jnp.stack([jnp.zeros_like(self.used), self.points.below, self._later(), self.used])
         # Beyond the last start that is used nothing is left.
         low, high = (wide.minimum(self.at(special + i), stop[None]) for i in (0, 1))
-        exact = wide.log(wide.subtract(high, low), bits)
+        exact = wide.log_parts(wide.subtract(high, low))
         for i in range(special.shape[0]):
-            log_length = jnp.where(index == special[i], exact[i], log_length)
-        return log_length
+            lengths = select(index == special[i], jax.tree.map(lambda leaf, i=i: leaf[i], exact), lengths)
+        return lengths
 
     def digits_around(self, top: Int[Array, ""]) -> Int[Array, "pieces"]:
         """How many binary digits the lengths of the runs of pieces top - e, ..., top + e have, e = 0, 1, ..., cut at 0 and at the end.

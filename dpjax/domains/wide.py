@@ -25,6 +25,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, Shaped, UInt32
 
 from dpjax.core import arguments, random, sorting, staging
 from dpjax.core.bisection import first_where
+from dpjax.core.pytree import frozen
 from dpjax.core.staging import SHORT_ROW
 
 MAX_BITS = 4096
@@ -386,30 +387,50 @@ def power(exponent: Int[ArrayLike, "*n"]) -> Float[Array, "*n"]:
     return lax.bitcast_convert_type((jnp.asarray(exponent, jnp.int32) + 127) << 23, jnp.float32).astype(float)
 
 
+@frozen
+class LogParts:
+    """ln x in two parts, for x = e^fraction 2^exponent, where the fraction is at most 67, and -inf for 0.
+
+    For 4096 bits ln x is as large as 2839, where float32 has steps of 0.0002; in units of 2^bits the logarithm of a number of about that
+    size is right to a few millionths.
+    """
+
+    fraction: Float[Array, "*n"]
+    exponent: Int[Array, "*n"]
+
+    def over(self, bits: Int[ArrayLike, ""]) -> Float[Array, "*n"]:
+        """ln(x 2^-bits)."""
+        return self.fraction + (self.exponent - bits).astype(float) * math.log(2.0)
+
+
 @jax.jit
+def log_parts(x: UInt32[Array, "*n limbs"]) -> LogParts:
+    """ln x; the exponent is a multiple of 32, and 0 up to three limbs."""
+    limbs = x.shape[-1]
+    if limbs <= FLOAT_LIMBS:
+        return LogParts(fraction=jnp.log(as_float(x)), exponent=jnp.zeros(x.shape[:-1], jnp.int32))
+    if limbs > _UNROLLED:
+        place = jnp.max(jnp.where(x > 0, _significance(x), 0), axis=-1)
+        first = limbs - 1 - place[..., None] + jnp.arange(3, dtype=jnp.int32).reshape((1,) * (x.ndim - 1) + (3,))
+        leading = columns(_limb_or_zero(x, first))
+    else:
+        padded = columns(x) + [jnp.zeros(x.shape[:-1], jnp.uint32)] * 2
+        leading, place = padded[limbs - 1 : limbs + 2], jnp.zeros(x.shape[:-1], jnp.int32)
+        for i in range(limbs - 2, -1, -1):
+            nonzero = padded[i] > 0
+            leading = [jnp.where(nonzero, new, old) for new, old in zip(padded[i : i + 3], leading, strict=True)]
+            place = jnp.where(nonzero, limbs - 1 - i, place)
+    a, b, c = (word.astype(float) for word in leading)
+    return LogParts(fraction=jnp.log(a + (b + c * 2.0**-32) * 2.0**-32), exponent=32 * place)
+
+
 def log(x: UInt32[Array, "*n limbs"], bits: Int[ArrayLike, ""] = 0) -> Float[Array, "*n"]:
     """ln(x 2^-bits), -inf for 0: for bits = 0 to full relative accuracy of the default float.
 
     Up to three limbs x itself fits float32's range. Else x = (a + b 2^-32 + c 2^-64) 2^(32 k) with a, its leading non-zero limb, >= 1:
-    both logarithms are >= 0, so nothing cancels, and x = 1 gives 0 exactly. For 4096 bits ln x is as large as 2839, where float32 has steps
-    of 0.0002; where x is about 2^bits, the result is right to 2e-6.
+    both logarithms are >= 0, so nothing cancels, and x = 1 gives 0 exactly.
     """
-    limbs = x.shape[-1]
-    if limbs <= FLOAT_LIMBS:
-        return jnp.log(as_float(x) * power(-jnp.asarray(bits, jnp.int32)))
-    if limbs > _UNROLLED:
-        place = jnp.max(jnp.where(x > 0, _significance(x), 0), axis=-1)
-        first = limbs - 1 - place[..., None] + jnp.arange(3, dtype=jnp.int32).reshape((1,) * (x.ndim - 1) + (3,))
-        a, b, c = (word.astype(float) for word in columns(_limb_or_zero(x, first)))
-        return jnp.log(a + (b + c * 2.0**-32) * 2.0**-32) + (32 * place - bits).astype(float) * math.log(2.0)
-    padded = columns(x) + [jnp.zeros(x.shape[:-1], jnp.uint32)] * 2
-    leading, place = padded[limbs - 1 : limbs + 2], jnp.zeros(x.shape[:-1], jnp.int32)
-    for i in range(limbs - 2, -1, -1):
-        nonzero = padded[i] > 0
-        leading = [jnp.where(nonzero, new, old) for new, old in zip(padded[i : i + 3], leading, strict=True)]
-        place = jnp.where(nonzero, limbs - 1 - i, place)
-    a, b, c = (word.astype(float) for word in leading)
-    return jnp.log(a + (b + c * 2.0**-32) * 2.0**-32) + (32 * place - bits).astype(float) * math.log(2.0)
+    return log_parts(x).over(bits)
 
 
 def midpoint(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*#n limbs"]:
