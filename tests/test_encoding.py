@@ -522,3 +522,25 @@ def test_times_of_arrow_keep_their_nanoseconds():
     times = pandas.Series(pandas.arrays.ArrowExtensionArray(arrow.array([1_234_567_891], arrow.time64("ns"))))
     column = dpjax.encode(times)
     assert column.encoding.dtype == "<m8[ns]" and int(column.decode(column.points.x)[0].astype(int)) == 1_234_567_891
+
+
+def test_what_is_masked_is_no_data():
+    x, mask = np.array([[1], [2]], np.uint32), [[0], [1]]
+    with pytest.raises(ValueError, match="x must have no missing"):
+        dpjax.Points.create(np.ma.array(x, mask=mask))
+    with pytest.raises(ValueError, match="y must have no missing"):
+        dpjax.Sample(x=x, y=np.ma.array([0, 1], mask=[0, 1]))
+
+
+@pytest.mark.parametrize("unit", ["2D", "10s"])
+def test_the_ends_of_odd_units_are_named(unit):
+    values = np.array([10, 20]).view(f"M8[{unit}]")
+    with pytest.raises(ValueError, match="1 of 2 rows: 0"):
+        dpjax.encode(values, low=values[0] + np.timedelta64(1, unit.lstrip("0123456789")) * int(unit[:-1]))
+
+
+def test_times_of_polars_keep_their_nanoseconds():
+    pl = pytest.importorskip("polars")
+    times = pl.Series([3_600_000_000_001, 3_600_000_000_002]).cast(pl.Time)
+    column = dpjax.encode(times, low=datetime.time(0), high=datetime.time(2))
+    assert column.decode(column.points.x).view("int64").tolist() == [3_600_000_000_001, 3_600_000_000_002]

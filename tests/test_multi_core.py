@@ -1,12 +1,14 @@
 """Packed bits and k-labelled samples."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dpjax import MultiSample
-from dpjax.core import bits
+from dpjax.core import bits, logspace
 from dpjax.domains import wide
 from dpjax.multi import parities
 
@@ -103,3 +105,9 @@ def test_columns_that_there_are_not_are_refused():
             sample.column(j)
     with pytest.raises(TypeError, match="j must be an int"):
         sample.column(1.0)
+
+
+def test_probabilities_that_round_to_one_are_multiplied_by_their_complements():
+    count, q = 10**6, 2e-8
+    laws = jnp.stack([jnp.full(count, 1 - q, jnp.float32), jnp.full(count, q, jnp.float32)], axis=1)
+    assert abs(float(logspace.all_happen(laws)[0]) - math.exp(count * math.log1p(-q))) < 1e-6  # their product is 1

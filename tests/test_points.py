@@ -740,3 +740,9 @@ def test_all_zero_shows_no_point_of_the_data(name: str) -> None:
     place = hypothesis.bucket if name == "hashed" else hypothesis.position
     zero = np.asarray(hypothesis.zero)
     assert zero.any() and not np.asarray(place)[zero].any()
+
+
+def test_a_background_of_nearly_everything_leaves_what_it_leaves():
+    law = concept.point_masses(bits=64, points=[3, 2**40], masses=[1.0, 3.0], target=2**40, background=1 - 1e-8)
+    exact = (2**32 - int(law.background)) * 0.75 / 2**32
+    assert abs(float(law.error(concept.zero(bits=64))) / exact - 1) < 1e-6

@@ -269,3 +269,30 @@ def test_a_fit_that_fails_leaves_the_last_one_as_it_was():
     assert vars(model) == {**before, "epsilon": -1.0}
     with pytest.raises(ValueError, match="feature names"):
         model.score(data[["v", "u"]], data.v > 30)
+
+
+def _frames():
+    pd = pytest.importorskip("pandas")
+    day = np.datetime64("1970-01-05")
+    one = pd.Series([day] * 3, dtype=object)
+    return [  # scikit-learn would count the days of each
+        pd.DataFrame({"a": one, "b": [1.0, 2.0, 3.0]}),
+        pd.DataFrame({"a": one, "b": one}),
+        pd.DataFrame({"a": pd.Series(pd.to_datetime(["1970-01-05"] * 3)).astype("category")}),
+        [np.array([day, day]) for _ in range(3)],
+        [[np.array(day)] for _ in range(3)],
+    ]
+
+
+@pytest.mark.parametrize("i", range(5))
+def test_no_estimator_counts_dates(i):
+    with pytest.raises(TypeError, match="X must hold numbers, got dates or times"):
+        PrivateQuantiles(low=0, high=2**40, unit=1).fit(_frames()[i])
+
+
+def test_estimators_take_no_masked_entries_nor_named_bounds():
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="X must have no missing entries"):
+        PrivateQuantiles(low=0, high=9, unit=1).fit(np.ma.array([[1.0], [5.0]], mask=[[0], [1]]))
+    with pytest.raises(TypeError, match="high must be a list in the order"):
+        PrivateQuantiles(low=0, high=pd.Series({"b": 9, "a": 5}), unit=1).fit(np.ones((3, 2)))

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import time
 import types
 
 import builders
@@ -770,3 +771,23 @@ def test_integers_that_would_wrap_around_are_refused():
 def test_numbers_that_would_be_0_or_infinite_are_refused(number):
     with pytest.raises(ValueError, match="params must hold numbers that fit float32, got"):
         engine.count(lambda key, p: jax.random.uniform(key) < p, number, root=engine.root_key(0), cell=0, trials=4)
+
+
+@pytest.mark.parametrize("stream", [None, object()])
+def test_progress_needs_no_terminal(monkeypatch, stream):
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Progress(1, "x", silent=True) as bar:
+        bar.done(1)
+
+
+def test_an_interrupt_does_not_wait_for_what_is_queued():
+    done = []
+
+    def work(item):
+        time.sleep(0.05)
+        done.append(item)
+
+    items = engine._in_parallel(work, range(100))
+    next(items)
+    items.close()
+    assert len(done) <= 1 + 2 * engine.devices.threads()

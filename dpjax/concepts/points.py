@@ -225,9 +225,11 @@ class PointDistribution(Distribution):
         point = target.share(self.bits)
         both = jnp.where(hypothesis.predict(target.position[None])[0], point, 0.0)
         spread = hypothesis.share(self.bits) + point - 2 * both
-        everything = self.background == np.uint32(0xFFFFFFFF)
+        everything, nothing = self.background == np.uint32(0xFFFFFFFF), self.background == 0
         background = jnp.where(everything, 1.0, self.background.astype(float) * 2.0**-32)
-        return background * spread + (1 - background) * heavy
+        # What a background of nearly 1 leaves is known exactly as an integer: 2^32 less its units.
+        rest = jnp.where(nothing, 1.0, (~self.background + np.uint32(1)).astype(float) * 2.0**-32)
+        return background * spread + jnp.where(everything, 0.0, rest) * heavy
 
 
 def _checked_concept(name: str, hypothesis: Any) -> Any:

@@ -285,6 +285,7 @@ def calibration(value: Any) -> str:
 
 def array(name: str, value: Any) -> np.ndarray:
     """`value` as a NumPy array of real numbers or booleans; TypeError if NumPy cannot make one of it."""
+    unmasked(name, value)
     try:
         found = np.asarray(value)
     except (TypeError, ValueError):  # rows of different lengths, a PRNG key
@@ -292,6 +293,12 @@ def array(name: str, value: Any) -> np.ndarray:
     if not holds_numbers(found):
         raise TypeError(f"{name} must be an array of numbers, got {value!r} of type {type(value).__name__}")
     return found
+
+
+def unmasked(name: str, value: Any) -> None:
+    """Refuses an array with masked entries: what lies under the mask is not data."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError(f"{name} must have no missing entries, got a masked array")
 
 
 def holds_numbers(array: Any) -> bool:

@@ -177,7 +177,10 @@ def all_happen(laws: Float[Array, "k 2"]) -> Float[Array, "2"]:
     >>> [f"{p:.6g}" for p in all_happen(jnp.array([[1.0, 1e-12], [1.0, 1e-12]])).tolist()]
     ['1', '2e-12']
     """
-    return jnp.stack([jnp.prod(laws[:, 0]), any_fails(laws[:, 1])])
+    p, q = laws[:, 0], laws[:, 1]
+    near = q < 0.5  # then p may have been rounded to 1, and what a million such factors lack would be lost
+    likely = jnp.exp(jnp.sum(jnp.log1p(-jnp.where(near, q, 0.0))))
+    return jnp.stack([likely * jnp.prod(jnp.where(near, 1.0, p)), any_fails(q)])
 
 
 def any_fails(failures: Float[Array, "k"]) -> Float[Array, ""]:

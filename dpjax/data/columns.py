@@ -37,6 +37,7 @@ def read(values: Any) -> np.ndarray:
         else:
             # Times with a zone are converted to UTC.
             values = values.to_numpy(dtype=f"M8[{kind.unit}]" if zoned else getattr(kind, "numpy_dtype", None))
+    values = _clock_times(values)
     if not arguments.is_row(values):
         raise TypeError(f"values must be a column of numbers, dates or times, got {type(values).__name__}")
     untyped = getattr(values, "dtype", "O") == "O"
@@ -45,7 +46,8 @@ def read(values: Any) -> np.ndarray:
     except (OverflowError, TypeError):  # dates or times that no unit can hold
         array = np.asarray(values, object)
     except ValueError as error:
-        raise ValueError("values must have one axis, got rows of different lengths") from error
+        rule = "have one axis, got rows of different lengths" if untyped else "be a column that NumPy can hold"
+        raise ValueError(f"values must {rule}: {error}") from error
     if array.ndim != 1:
         raise ValueError(f"values must have one axis, got shape {array.shape}")
     if array.dtype.kind not in "biufmMO" or (array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8)):
@@ -65,6 +67,17 @@ def read(values: Any) -> np.ndarray:
     if array.dtype.kind in "fmM":
         _refuse_missing(np.isnan(array) if array.dtype.kind == "f" else np.isnat(array))
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _clock_times(values: Any) -> Any:
+    """Times of day of polars or Arrow in nanoseconds, which they would hand over as Python's times, of microseconds; others as they are."""
+    if type(values).__module__.startswith("polars.") and str(getattr(values, "dtype", "")) == "Time":
+        _refuse_missing(values.is_null().to_numpy())
+        return values.to_physical().to_numpy().view("m8[ns]")
+    if str(getattr(values, "type", "")) == "time64[ns]":
+        _refuse_missing(np.asarray(values.is_null()))
+        return np.asarray(values.cast("int64")).view("m8[ns]")
+    return values
 
 
 def _loses(dtype: np.dtype, values: Any) -> bool:

@@ -175,10 +175,18 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
         encoding, codes = _integers(array, unit, low, high)
     found, outside = codes(array)
     if outside.any() and not clip:
-        rule = f"lie from {encoding.value(0)} to {encoding.value(encoding.last)} (or clip=True)"
+        rule = f"lie from {_shown(encoding, 0)} to {_shown(encoding, encoding.last)} (or clip=True)"
         raise ValueError(f"values must {rule}, got {rows(outside)}")
     points = Points.create(_limbs(found, encoding.bits), len(array))
     return Column(points=points, encoding=encoding, clipped=int(np.count_nonzero(outside)))
+
+
+def _shown(encoding: Encoding, code: int) -> str:
+    """The value of a code, for a message."""
+    try:
+        return str(encoding.value(code))
+    except OverflowError:  # NumPy 2.5 cannot write the ends of units of several seconds, hours or days
+        return f"{encoding.low + encoding.unit * code} units of {encoding.dtype}"
 
 
 def _scalar(value: Any) -> Any:

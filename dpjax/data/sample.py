@@ -263,6 +263,7 @@ def _wide(name: str, x: Any, limbs: int | None, *, axes: int, shape: str, at_lea
     if getattr(x, "dtype", None) != np.uint32:
         got = getattr(x, "dtype", None) or type(x).__name__
         raise TypeError(f"{name} must be a uint32 array (see dpjax.domains.wide.from_ints), got {got}")
+    arguments.unmasked(name, x)
     if x.ndim != axes or x.shape[-1] == 0:
         raise ValueError(f"{name} must have shape {shape}, got {x.shape}")
     if x.shape[0] < at_least:
@@ -274,6 +275,7 @@ def _wide(name: str, x: Any, limbs: int | None, *, axes: int, shape: str, at_lea
 
 def labels_of(y: Any, rows: int) -> Array:
     """y as an int32 array of `rows` zeros and ones."""
+    arguments.unmasked("y", y)
     if not isinstance(y, jax.Array):
         try:
             y = np.asarray(y)

@@ -1,7 +1,8 @@
 """What the estimators share: the columns of X as codes between public bounds, keys from a random state, two classes."""
 
 import functools
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -52,6 +53,8 @@ def _held(low: Any, high: Any, unit: Any) -> None:
 def _for_each(name: str, given: Any, columns: int) -> list[Any]:
     if given is None or np.ndim(given) == 0:
         return [given] * columns
+    if isinstance(getattr(given, "index", None), Iterable):  # a pandas column, whose names might be in another order
+        raise TypeError(f"{name} must be a list in the order of X's columns, got a {type(given).__name__} with names")
     listed = arguments.several(name, given)
     if len(listed) != columns:
         raise ValueError(f"{name} must be one number, or one for each of the {columns} columns, got {len(listed)}")
@@ -72,16 +75,30 @@ def codes(column: Column) -> np.ndarray:
 
 def validated(estimator: Any, x: Any, *y: Any, **given: Any) -> Any:
     """scikit-learn's `validate_data` as float64; TypeError for dates and times, which it would turn into counts of their storage unit."""
-    dtypes = getattr(x, "dtypes", None)
-    found = [getattr(x, "dtype", None)] if dtypes is None or np.ndim(dtypes) == 0 else list(dtypes)
-    if isinstance(x, list | tuple) or found == [np.dtype(object)]:
-        moments = (each for each in np.asarray(x, object).ravel() if isinstance(each, np.datetime64 | np.timedelta64))
-        found += [each.dtype for each in moments][:1]
-    for each in found:
+    for each in _dtypes(x):
         temporal = getattr(each, "is_temporal", None)  # of polars
         if getattr(each, "kind", "") in ("m", "M") or (callable(temporal) and temporal()):
             raise TypeError(f"X must hold numbers, got dates or times ({each}): use dpjax.encode and dpjax.quantiles")
+    if np.ma.is_masked(x):
+        raise ValueError("X must have no missing entries, got a masked array")
     return validate_data(estimator, x, *y, dtype=np.float64, **given)
+
+
+def _dtypes(x: Any) -> list[Any]:
+    """The types of the columns, and of those rows and entries of lists and object columns that have one of their own."""
+    dtypes = getattr(x, "dtypes", None)
+    found = [getattr(x, "dtype", None)] if dtypes is None or np.ndim(dtypes) == 0 else list(dtypes)
+    entries: Any = ()
+    if isinstance(x, list | tuple):
+        entries = itertools.chain(x, *(row for row in x if isinstance(row, list | tuple) or _is_object(row)))
+    elif not all(getattr(each, "kind", "O") in "biuf" for each in found):  # as scikit-learn would convert it
+        array = np.asarray(x)
+        found, entries = [*found, array.dtype], array.ravel() if array.dtype == object else ()
+    return found + [each.dtype for each in entries if hasattr(each, "dtype")]
+
+
+def _is_object(row: Any) -> bool:
+    return getattr(row, "dtype", None) == np.dtype(object)
 
 
 def all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:

@@ -235,7 +235,7 @@ def draw_shared_peak(key: Array, pieces: Pieces, top: Int[Array, ""], slope: Flo
     """
     lengths = once(Pieces.log_parts, pieces, everything(pieces).high)
     # In units of a point, and of the domain if it is wide: which of both keeps the digits that count is different for each peak.
-    units = [0, pieces.exponent] if pieces.limbs > wide.FLOAT_LIMBS else [0]
+    units: list[Any] = [0, pieces.exponent] if pieces.limbs > wide.FLOAT_LIMBS else [0]
     log_lengths = jnp.stack([_rows(lengths.over(unit)) for unit in units])
     _, rows, lanes = log_lengths.shape
     row, lane = jnp.arange(rows, dtype=jnp.int32), jnp.arange(lanes, dtype=jnp.int32)

@@ -485,13 +485,16 @@ def _in_parallel(work: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[t
     workers = devices.threads()
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         ahead: collections.deque[tuple[Any, Any]] = collections.deque()
-        for item in items:
-            ahead.append((item, pool.submit(work, item)))
-            if len(ahead) > 2 * workers:
-                item, done = ahead.popleft()
+        try:
+            for item in items:
+                ahead.append((item, pool.submit(work, item)))
+                if len(ahead) > 2 * workers:
+                    item, done = ahead.popleft()
+                    yield item, done.result()
+            for item, done in ahead:
                 yield item, done.result()
-        for item, done in ahead:
-            yield item, done.result()
+        finally:  # an interrupt waits for what runs, not for what is queued
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _room(device: Any) -> int:

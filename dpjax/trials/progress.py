@@ -44,13 +44,15 @@ class Progress:
     def __init__(self, total: int, label: str, *, unit: str = "trials", stream: Any = None, silent: bool = False):
         stream = sys.stderr if stream is None else stream
         options: dict[str, Any] = {"file": stream}
-        if not stream.isatty():
+        if not getattr(
+            stream, "isatty", bool
+        )():  # None, where there is no standard error, and other streams than files
             options = {"file": _Lines(stream), "mininterval": _SECONDS_A_LINE, "bar_format": _LINE}
         total = arguments.integer("total", total, at_least=0)
         self._noted = time.monotonic()
         # In a run of several processes only the first one prints.
         self._bar = _Bar(
-            disable=silent or not devices.lead(),
+            disable=silent or stream is None or not devices.lead(),
             total=total,
             desc=label,
             unit=f" {unit}",

@@ -95,11 +95,21 @@ def label_error(concepts: Any, database: Weighted, sample: Sample) -> Float[Arra
     arguments.instance("database", database, Weighted)
     limbs = max(database.x.shape[-1], sample.x.shape[-1] + 1)  # 2 x + y may need one more
     x = jnp.concatenate([wide.resize(database.x, limbs), labelled(sample.x, sample.y, limbs)])
-    mine = database.weights.astype(float)
-    shares = mine / jnp.maximum(jnp.sum(mine), 1e-30), sample.valid.astype(float) / sample.n_valid.astype(float)
-    _, where, right = ByPoint.of(x, jnp.concatenate([shares[0], -shares[1]])).choices(concepts)
+    total = jnp.maximum(jnp.sum(database.weights.astype(float)), 1e-30)
+    one = x[:, -1] % 2 == 1
+    weights = jnp.concatenate([database.weights.astype(float), jnp.zeros(sample.rows)])
+    rows = jnp.concatenate([jnp.zeros(database.rows, jnp.int32), sample.valid.astype(jnp.int32)])
+    found = groups.group(wide.shift_right(x, jnp.ones(x.shape[0], jnp.int32)), (weights != 0) | (rows != 0))
+
+    def differences(label: Array) -> Array:
+        """By point: examples are counted before they become shares, as a scatter adds one after the other, and rounds every sum."""
+        counted = found.sums(jnp.where(label, rows, 0)).astype(float) / sample.n_valid.astype(float)
+        return _sums(found, jnp.where(label, weights, 0.0)) / total - counted
+
+    grouped = ByPoint(found.rows, found.valid, differences(one), differences(~one))
+    _, where, right = grouped.choices(concepts)
     # The weight labelled wrong is the total less that labelled right; both totals are equal, unless the database is empty.
-    wrong = jnp.sum(shares[0]) - jnp.sum(shares[1]) - right
+    wrong = jnp.sum(grouped.ones + grouped.zeros) - right
     return jnp.where(sample.n_valid >= 1, jnp.max(jnp.where(where, jnp.abs(wrong), 0.0)), jnp.nan)
 
 
