@@ -367,3 +367,11 @@ def test_slices_that_touch_release_nothing():
     gaps = np.diff(np.asarray(outcomes.info["ranks"]), axis=1)[:, 0]
     assert int(made.spacing) <= 10 and set(range(6)) <= set(gaps.tolist())  # all kinds of gaps occur
     np.testing.assert_array_equal(outcomes.status == Status.OK, gaps >= 3)
+
+
+def test_unbounded_takes_no_more_points_than_floats_count():
+    """Beyond 2^24 its queries are rounded: at 10^8 points and epsilon = 1e-7 one point more once told 3 epsilon."""
+    made = quantiles.unbounded(bits=8, fractions=[0.5], epsilon=1e-7, base=8.0)
+    points = Points(x=np.zeros((2**24 + 1, 1), np.uint32), n_valid=np.int32(2**24 + 1), ordered=True)
+    with pytest.raises(ValueError, match=r"points must be at most 16777216, .* got 16777217"):
+        made(jax.random.key(0), points)

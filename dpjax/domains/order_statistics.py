@@ -19,10 +19,10 @@ def sorted_uniforms(key: Array, capacity: int, n: Int[Array, ""]) -> UInt32[Arra
     """Order statistics of n independent uniforms on [0, 1), as 32-bit fractions, without a sort; zeros from n on.
 
     Renyi's representation: the partial sums of n+1 independent standard exponentials, divided by the whole sum, are distributed as n sorted
-    uniforms. Sums are exact integers (a spacing is rounded to about 2^-20 of the mean one, and each result to 2^-31), so results depend on
-    nothing but the key and n. A spacing is 0 with probability 2^-20 at least, so the first value is 0, and the last one the largest, as
-    often as that. Values that real numbers would separate are equal a little more often than those of fractions of 32 bits: some of 2,000
-    are in 0.1 % of all samples, some of 10,000 in 3 %.
+    uniforms. Sums are exact integers (a spacing is rounded to about 2^-20 of the mean one for a few thousand values, and to 1/429 of it for
+    ten million; each result to 2^-31), so results depend on nothing but the key and n. A spacing is 0 with probability 2^-20 at least, so
+    the first value is 0, and the last one the largest, as often as that. Values that real numbers would separate are equal a little more
+    often than those of fractions of 32 bits: some of 2,000 are in 0.1 % of all samples, some of 10,000 in 3 %.
     """
     units = once(functools.partial(_spacings, capacity=capacity), key, n)
     up_to = once(sums.running, units)

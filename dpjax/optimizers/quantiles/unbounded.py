@@ -43,6 +43,7 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
+from dpjax.data.sample import countable, refuse_uncountable
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.mechanisms import above_threshold
@@ -72,6 +73,15 @@ class UnboundedQuantiles(IndependentQuantiles):
     grid: UInt32[Array, "grid limbs"]
     epsilon: Float[Array, ""]
     limbs: int = static()
+
+    def fit(self, data: Any) -> Points:
+        """Also refuses more points than floats count: queries would move by more than 1."""
+        points = super().fit(data)
+        refuse_uncountable("the number of points", points.n_valid)
+        return points
+
+    def fits(self, points: Points) -> Bool[Array, ""]:
+        return super().fits(points) & countable(points)
 
     def rate(self) -> Float[Array, ""]:
         """a, the rate of the threshold's noise."""
@@ -179,7 +189,7 @@ def unbounded(
     """Quantiles at `fractions` of the points by AboveThreshold along a geometric grid; see the module.
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE for all quantiles together. Not promised: any accuracy between two points of the
-    grid; protection from floating-point side channels; a cryptographic generator.
+    grid; protection from floating-point side channels; a cryptographic generator. More than 2^24 points (2^53 with x64) are refused.
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
