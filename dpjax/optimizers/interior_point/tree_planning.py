@@ -88,10 +88,10 @@ class Offsets:
         """epsilon b_z."""
         return jnp.asarray(self.p, float) * jnp.log1p(level) + jnp.asarray(self.tau, float) * level
 
-    def size(self, bits: Any) -> Float[Array, ""]:
-        """An upper bound on the size of any of them in a domain of so many bits, in nats."""
-        a, alpha, p, tau = (jnp.abs(jnp.asarray(getattr(self, name), float)) for name in _NAMES)
-        return jnp.maximum(a + alpha * bits, p * jnp.log1p(bits) + tau * bits)
+    def size(self, bits: Any, xp: Any = jnp) -> Any:
+        """An upper bound on the size of any of them in a domain of so many bits, in nats; by `jax.numpy`, or by `numpy` on the host."""
+        a, alpha, p, tau = (xp.abs(xp.asarray(getattr(self, name), float)) for name in _NAMES)
+        return xp.maximum(a + alpha * bits, p * xp.log1p(bits) + tau * bits)
 
 
 def offsets(*, a: Any, alpha: Any = 0.0, p: Any = 0.0, tau: Any = 0.0) -> Offsets:

@@ -418,5 +418,5 @@ def tree_score(*, bits: int, epsilon: Any, offsets: Offsets | None = None) -> Tr
     fields = base.domain(bits)
     offsets = planning.plain(bits) if offsets is None else arguments.instance("offsets", offsets, Offsets)
     if not any(map(arguments.is_traced, jax.tree.leaves(offsets))):
-        arguments.number("offsets", float(offsets.size(int(bits))), at_least=0.0, at_most=planning.LARGEST_OFFSET)
+        arguments.number("offsets", float(offsets.size(int(bits), np)), at_least=0.0, at_most=planning.LARGEST_OFFSET)
     return TreeScore(**fields, epsilon=arguments.epsilon(epsilon), offsets=offsets)
