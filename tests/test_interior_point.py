@@ -598,7 +598,7 @@ def test_a_run_with_noisy_sizes_pays_for_every_slice_and_for_a_replaced_point():
     assert dataclasses.replace(budget, count_epsilon=0.5).run(1).compute_apart.epsilon == 0.5
 
 
-@pytest.mark.parametrize("bits", [1024, 4096])
+@pytest.mark.parametrize("bits", [builders.thorough(1024), 4096])
 def test_the_exponential_mechanism_keeps_a_small_epsilon_on_wide_domains(bits):
     """Logs of lengths once were added to it where floats are 0.0002 apart: the loss was twice the epsilon."""
     epsilon, low = bits * 3.2e-8, 1 << (bits - 1)

@@ -506,10 +506,11 @@ def test_an_accuracy_beyond_the_sanitizer_is_told_as_it_was_asked_for() -> None:
             algorithm.sample_size(alpha=0.3, beta=0.5)
 
 
+@pytest.mark.thorough
 def test_a_database_of_all_examples_has_the_error_of_the_sample():
-    """Shares of a hundred thousand examples, added one after another, once were off by 0.0006."""
-    n = 100_000
+    """Shares of a hundred thousand examples, added one after another, once were off by 0.0006; those of four thousand, by 1e-5."""
+    n = 4000
     x, y = np.where(np.arange(n) % 4 == 0, 5, 1).astype(np.uint32)[:, None], (np.arange(n) % 4 != 0).astype(np.int32)
     database = Weighted.create(wide.from_ints([2 * 1 + 1, 2 * 5], 4), [3 * n // 4, n // 4])
     error = databases.label_error(dichotomies.thresholds(bits=3), database, Sample(x=x, y=y))
-    assert float(error) < 1e-6
+    assert float(error) < 3e-7
