@@ -538,7 +538,6 @@ def test_no_number_of_points_is_promised_for_a_semi_private_learner() -> None:
 # ------------------------------------------------------------------------------------------------ Reorder-Slice-Compute
 
 
-@pytest.mark.slow
 def test_slices_lie_at_their_ranks_among_a_billion_points() -> None:
     """Ends of slices, added up in float32, once drifted away from the ranks."""
     rate, size, q = 2.0, 60, 100
@@ -552,6 +551,7 @@ def test_slices_lie_at_their_ranks_among_a_billion_points() -> None:
         assert np.abs(middles - np.asarray(quantiles.nearest_rank(made.fractions, n))).max() < 1
 
 
+@pytest.mark.slow
 def test_one_sliced_quantile_keeps_its_guarantee_and_follows_its_law() -> None:
     """q = 1: the exact law with the mechanism's own plan, over all neighbours."""
     rate = 0.4

@@ -179,7 +179,6 @@ def test_rho_is_kept_and_the_pure_epsilon_it_takes_is_stated(x64):
     assert float(again.slope(np)) == float(made.slope(np))
 
 
-@pytest.mark.slow
 def test_the_least_beta_has_an_error():
     made = quantiles.rank_exponential(bits=8, fractions=[0.2, 0.5], epsilon=1.0)
     assert made.error(beta=1e-300) < made.error(beta=1e-320) < 2000
@@ -192,6 +191,7 @@ def test_the_widest_domains_take_ints_for_events():
     assert wide.to_ints(checked.low) == [0] and wide.to_ints(checked.high) == [2**4096]
 
 
+@pytest.mark.slow
 def test_laws_on_a_wide_domain_are_the_naive_ones(x64):
     rng = np.random.default_rng(0)
     for n in (0, 1, 9, 31):

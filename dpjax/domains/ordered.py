@@ -56,7 +56,7 @@ class Cut:
         """ln of the number of points, divided by 2^bits, up to another cut, which is no lower; bits is 0 for `Offset`s."""
         if isinstance(self.position, Offset):
             return offsets.distance(self.position, other.position).log
-        return wide.log(wide.subtract(other.position, self.position), bits)
+        return _log_of(wide.log_parts(wide.subtract(other.position, self.position)), self.position.shape[-1], bits)
 
 
 @frozen
@@ -134,13 +134,13 @@ class Pieces:
         # A start is at most p if it is less than p + 1: one loop searches for both.
         after = wide.add(position, wide.one(self.limbs))
         below, upto = jax.vmap(self.search)(jnp.stack([position, after]))
-        behind = wide.log(wide.subtract(position, self.at(below - 1)), bits)
-        ahead = wide.log(wide.subtract(self.at(upto), position), bits)
+        behind = _log_of(wide.log_parts(wide.subtract(position, self.at(below - 1))), self.limbs, bits)
+        ahead = _log_of(wide.log_parts(wide.subtract(self.at(upto), position)), self.limbs, bits)
         return Cut(position=position, below=below, upto=upto, behind=behind, ahead=ahead)
 
     def log_lengths(self, stop: UInt32[Array, "limbs"] | None = None, bits: Any = 0) -> Float[Array, "pieces"]:
         """ln of the number of points, divided by 2^bits, of each piece, or of those below `stop`, which is one of the last points."""
-        return self.log_parts(stop).over(bits)
+        return _log_of(self.log_parts(stop), self.limbs, bits)
 
     def log_parts(self, stop: UInt32[Array, "limbs"] | None = None) -> LogParts:
         """The same, with an exponent for each piece."""
@@ -166,6 +166,11 @@ class Pieces:
     def locate(self, position: UInt32[Array, "limbs"]) -> Int[Array, ""]:
         """Index of the piece that holds `position`."""
         return self.search(position, side="right") - 1
+
+
+def _log_of(parts: LogParts, limbs: int, bits: Any) -> Float[Array, "*n"]:
+    """The logarithm in units of 2^bits; up to `wide.FLOAT_LIMBS` limbs, where all exponents are 0, so is bits."""
+    return parts.fraction if limbs <= wide.FLOAT_LIMBS else parts.over(bits)
 
 
 def from_steps(points: UInt32[Array, "n limbs"], first: Array, steps: Array, exponent: Array) -> Pieces:

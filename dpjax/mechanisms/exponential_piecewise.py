@@ -323,7 +323,8 @@ def law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Go
 
 def log_law_everywhere(pieces: Pieces, log_density: Float[Array, "pieces"], goal: Goal) -> Float[Array, "2"]:
     """The logarithms of both probabilities of `law_everywhere`."""
-    unit = _unit(pieces.log_parts(everything(pieces).high), log_density)
+    wide_one = pieces.limbs > wide.FLOAT_LIMBS
+    unit = _unit(pieces.log_parts(everything(pieces).high), log_density) if wide_one else 0
     masses = judge(pieces, log_density, goal, unit).log_masses(everything(pieces))
     return masses - logspace.logsumexp(masses)
 
