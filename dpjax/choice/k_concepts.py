@@ -31,9 +31,8 @@ from dpjax.multi import points as many_points
 OWN, FEW = 0.5, 0.1  # of delta for the learners themselves, where they need some
 PURE = ("exponential", "hashed", "interior.threshold_learner")
 SANITIZER = (0.5, 0.25, 0.1)  # of the budget, for GenericLearner's distribution function
-MOST_OPTIMAL = (
-    2**20
-)  # the most concepts for which optimal composition is computed; advanced composition has a closed form
+# The most concepts for which optimal composition is computed; advanced composition has a closed form.
+MOST_OPTIMAL = 2**20
 _SAFE = 1.0 - 2.0**-40
 
 
@@ -193,38 +192,47 @@ def _generic_rows(question: Question, share: float, sanitizer: int, pieces: floa
     return math.ceil(bounds.generic_learner(*given, log_hypotheses=math.log(pieces)))
 
 
+def _sanitizer(question: Question, most: float) -> Offer:
+    """The distribution function that takes the fewest rows; UnavailableError if none takes at most `most`."""
+    best, reason = None, f"above {most:g}"
+    for candidate in distribution_functions.OF_QUANTILES:
+        limit = most if best is None else min(most, best.n)
+        if candidate.floor is not None and candidate.floor(question) > limit:
+            continue
+        try:
+            offer = candidate.offer(question)
+        except ValueError as without:  # its own theory may refuse numbers, too
+            reason = str(without)
+            continue
+        best = offer if best is None or offer.n < best.n else best
+    if best is None:
+        raise UnavailableError(reason)
+    return best
+
+
 def generic_learner(question: Question) -> Offer:
     """Any quantiles that give the distribution function, at some shares of the budget; labels by the best composition."""
     question.public_size()
     plans: list[tuple[int, Any, str, str]] = []
     reason = ""
     for share in SANITIZER:
-        _, accountant = _labels(question, 1 - share)
         part = dataclasses.replace(  # under REPLACE_ONE, as the whole
             question,
             epsilon=question.epsilon * share * _SAFE,
             delta=question.delta * share * _SAFE,
             alpha=question.alpha / 5,
             beta=question.beta / 5,
-            n=question.n
-            or generic.MOST_ROWS,  # of so many points ties must be broken: labels may need more of them than the sanitizer
+            # Ties must be broken among as many points: labels may need more of them than the sanitizer.
+            n=question.n or generic.MOST_ROWS,
         )
-        best: Offer | None = None
-        for candidate in distribution_functions.OF_QUANTILES:
-            most = min([plan[0] for plan in plans] + ([best.n] if best is not None else []), default=math.inf)
-            if candidate.floor is not None and candidate.floor(part) > most:
-                continue
-            try:
-                offer = candidate.offer(part)
-            except ValueError as without:  # its own theory may refuse numbers, too
-                reason = str(without)
-                continue
-            best = offer if best is None or offer.n < best.n else best
-        if best is None:
+        try:
+            best = _sanitizer(part, min((plan[0] for plan in plans), default=math.inf))
+        except UnavailableError as without:
+            reason = str(without)
             continue
         sanitizer = best.make(best.n).release
         n = _generic_rows(question, 1 - share, best.n, len(sanitizer.quantiles.fractions) + 1)
-        plans.append((n, sanitizer, accountant, best.name))
+        plans.append((n, sanitizer, _labels(question, 1 - share)[1], best.name))
     if not plans:
         raise UnavailableError(reason)
     n, sanitizer, accountant, name = min(plans, key=lambda plan: plan[0])

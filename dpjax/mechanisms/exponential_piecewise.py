@@ -158,8 +158,8 @@ def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"], one: I
     key_piece, key_point = jax.random.split(key)
     if pieces.limbs > wide.FLOAT_LIMBS:
         weights = once(_weights, once(_lengths, pieces, one, other), log_density)
-    else:  # all exponents are 0
-        weights = once(lambda *of: _shares(_lengths(*of[1:]).fraction + of[0]), log_density, pieces, one, other)
+    else:
+        weights = once(_narrow_weights, pieces, log_density, one, other)
     piece = logspace.choose(key_piece, weights)
     part_one, part_other, length = _offered(pieces, piece, one, other)
     offset = wide.uniform(key_point, length)
@@ -171,6 +171,11 @@ def draw(key: Array, pieces: Pieces, log_density: Float[Array, "pieces"], one: I
 def _weights(lengths: LogParts, log_density: Array) -> Float[Array, "pieces"]:
     """The weight of each piece's points, relative to the largest."""
     return _shares(_relative(lengths, log_density))
+
+
+def _narrow_weights(pieces: Pieces, log_density: Array, one: Interval, other: Interval) -> Float[Array, "pieces"]:
+    """The same on a domain so narrow that all exponents of lengths are 0."""
+    return _shares(_lengths(pieces, one, other).fraction + log_density)
 
 
 def _shares(logs: Float[Array, "pieces"]) -> Float[Array, "pieces"]:
