@@ -314,6 +314,12 @@ def test_the_origin_is_the_code_of_zero(values, given, origin):
         assert encoding.value(origin) == encoding.value(origin) * 0
 
 
+@pytest.mark.parametrize(("code", "error"), [(-1, ValueError), (1.5, TypeError)])
+def test_what_is_no_code_is_refused(code, error):
+    with pytest.raises(error, match="code must be"):
+        dpjax.encode([3], low=2, high=9).encoding.value(code)
+
+
 def test_a_code_beyond_the_last_stands_for_the_upper_bound():
     """Algorithms release any code of `bits` bits."""
     for low, high, unit in ((0, 9, None), (0, 4, 0.5), (0.0, 4.0, None)):

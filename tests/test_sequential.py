@@ -243,6 +243,9 @@ def test_an_event_that_is_not_counted_is_refused(event):
     given = {"root": ROOT, "cell": 0, "enough": sequential.narrow(width=0.5), "maximum": 64, "chunk": 64}
     with pytest.raises(ValueError, match="event must be one of 'failed', 'refused', got"):
         sequential.rate(run, 0.1, store=Memory(), key={}, event=event, **given)
+    if event is not None:
+        with pytest.raises(ValueError, match="event must be None, as run returns a single event, got 'lost'"):
+            sequential.rate(coin, 0.1, store=Memory(), key={}, event=event, **given)
 
 
 @pytest.mark.slow

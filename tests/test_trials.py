@@ -384,6 +384,8 @@ def test_reports_add_up():
     seen.clear()
     engine.evaluate(fickle, 1.0, root=ROOT, cell=0, first=7, draws=30, report=seen.append)
     assert sum(seen) == 30
+    with pytest.raises(TypeError, match="report must be callable"):
+        engine.evaluate(fickle, 1.0, root=ROOT, cell=0, draws=30, report=3)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ class Question:
         if self.relation == ADD_OR_REMOVE_ONE:
             return self.epsilon, self.delta
         epsilon = self.epsilon / 2 * _SAFE
-        return epsilon, self.delta / (1 + math.exp(min(epsilon, 700.0))) * _SAFE
+        return epsilon, step_delta(self.delta, epsilon) * _SAFE
 
     def public_size(self) -> None:
         """UnavailableError for an algorithm that is private only if the number of records is public.
@@ -125,6 +125,11 @@ class Found:
     value: float
     offer: Offer
     question: Question
+
+
+def step_delta(delta: float, epsilon: float) -> float:
+    """The delta of each of two (epsilon, .)-steps of which a replacement consists, so that both cost `delta`: delta / (1 + e^epsilon)."""
+    return delta / (1 + math.exp(min(epsilon, 700.0)))
 
 
 def usable(delta: float) -> None:

@@ -29,7 +29,7 @@ from scipy import optimize
 
 from dpjax.accounting import exponential_rate
 from dpjax.choice import interior_points
-from dpjax.choice.base import LARGEST, LEAST_DELTA, Candidate, Offer, Question, UnavailableError, optimal_each, share_of
+from dpjax.choice.base import LARGEST, LEAST_DELTA, Candidate, Offer, Question, UnavailableError, optimal_each, share_of, step_delta
 from dpjax.domains import wide
 from dpjax.mechanisms.geometric import SMALLEST_RATE
 from dpjax.optimizers import quantiles
@@ -93,7 +93,7 @@ def direct_plan(
     plans = []
     beta = question.beta / runs
     each = share_of(question.epsilon, question.delta, 2 * runs)
-    own = each.delta * 2 / (1 + math.exp(min(each.epsilon, 700.0)))
+    own = step_delta(2 * each.delta, each.epsilon)
     steps = 1 if roughly else None
     solver, points = interior_points.best(question.bits, each.epsilon, own, beta, steps=steps)
     composed: dict[str, Any] = {"accountant": "basic"}
@@ -104,7 +104,7 @@ def direct_plan(
         plans.append((points, solver, {"accountant": "optimal", "delta": question.delta}))
         shared = optimal_each(question.epsilon, question.delta, runs, OWN)
         epsilon = shared.epsilon / 2 * (1 - 2.0**-40)
-        own = shared.delta / (1 + math.exp(min(epsilon, 700.0))) * (1 - 2.0**-40)
+        own = step_delta(shared.delta, epsilon) * (1 - 2.0**-40)
         solver, points = interior_points.best(question.bits, epsilon, own, beta, steps=steps)
         if solver.name not in interior_points.PURE:
             plans.append((points, solver, {"accountant": "optimal", "delta": question.delta}))
@@ -149,7 +149,7 @@ def recursive_plan(
         raise UnavailableError(f"needs {TIES} bits more to break ties, of {wide.MAX_BITS}")
     epsilon, delta = question.step()
     each = share_of(epsilon, delta, 2 * levels)
-    own = each.delta * 2 / (1 + math.exp(min(each.epsilon, 700.0)))
+    own = step_delta(2 * each.delta, each.epsilon)
     beta = question.beta * (1 - FOR_TIES) / (2**levels - 1)
     given_solver = question.bits + TIES, each.epsilon, own, beta
     if most < math.inf:
@@ -271,7 +271,7 @@ class _Slices:
     def solver(self, epsilon: float, *, roughly: bool = True) -> tuple[interior_points.Solver, int]:
         """(the best solver, m); `roughly` is without TreeLog's plan, which takes milliseconds."""
         # Two slices may differ by a replaced point.
-        own = self.own / (1 + math.exp(min(epsilon, 700.0))) * (1 - 2.0**-40)
+        own = step_delta(self.own, epsilon) * (1 - 2.0**-40)
         steps = 1 if roughly or own == 0.0 else None
         found, points = interior_points.best(self.question.bits, epsilon, own, self.share / self.count, steps=steps)
         return found, max(1, -(-points // 2))

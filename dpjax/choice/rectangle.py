@@ -19,7 +19,7 @@ import numpy as np
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.choice import interior_points, quantiles
-from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, largest_each, largest_kept
+from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, largest_each, largest_kept, step_delta
 from dpjax.core import bisection
 from dpjax.learners import rectangles
 from dpjax.learners.rectangles import planning
@@ -80,7 +80,7 @@ def basic(question: Question) -> Planned:
     epsilon, delta = question.step()
     axes = question.dimensions
     each = epsilon / (2 * axes + 1) * (1 - 2.0**-40)
-    own = delta / (2 * axes * (1 + math.exp(min(2 * each, 700.0))))
+    own = step_delta(delta / (2 * axes), 2 * each)
     solver, _ = interior_points.best(question.bits, each, own, question.beta / (4 * axes))
     compute = Guarantee(each, solver.guarantee().delta, ADD_OR_REMOVE_ONE)
     promised = planning.basic_promise(axes, None, compute)

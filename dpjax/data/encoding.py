@@ -82,8 +82,12 @@ class Encoding:
         return self.values([code])[0]
 
     def values(self, codes: Iterable[int]) -> np.ndarray:
-        """The values that codes stand for; a code beyond that of the upper bound stands for the upper bound."""
-        inside = [min(code, self.last) for code in codes]
+        """The values that codes stand for; a code beyond that of the upper bound stands for the upper bound.
+
+        Raises:
+          TypeError, ValueError: a code is no integer, or below 0.
+        """
+        inside = [min(arguments.integer("code", code, at_least=0), self.last) for code in codes]
         if self.kind == "decimals":
             q = _denominator(self.low, self.unit)
             start, step = int(self.low * q), int(self.unit * q)

@@ -222,6 +222,8 @@ def evaluate(
     """
     root_words, cell_word = _check_key(root), _check_cell(cell)
     last = _check_range(first, draws, "draws")
+    if report is not None:
+        arguments.function("report", report)
     traceable = _traceable(run)
     mesh = devices.mesh()
     params = tree_of_arrays(params)

@@ -98,7 +98,7 @@ def rate(
     )
     events = trials = 0
     for size, counted in zip(sizes, parts, strict=True):
-        one = counted[arguments.choice("event", event, tuple(counted))] if isinstance(counted, Mapping) else counted
+        one = _named(event, counted)
         if np.ndim(one):
             raise TypeError(f"run must return one event, 0 or 1, got counts of shape {np.shape(one)}")
         events, trials = events + int(one), trials + size
@@ -106,6 +106,15 @@ def rate(
         if enough(estimate):
             break
     return estimate
+
+
+def _named(event: str | None, counted: Any) -> Any:
+    """The count of one event: that of this name, or the only one."""
+    if isinstance(counted, Mapping):
+        return counted[arguments.choice("event", event, tuple(counted))]
+    if event is not None:
+        raise ValueError(f"event must be None, as run returns a single event, got {event!r}")
+    return counted
 
 
 def mean(

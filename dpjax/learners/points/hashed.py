@@ -116,7 +116,13 @@ class HashedPoints(OnePointLearner):
         return self.given(self.hash(key_hash)).run(key_choice, sample)
 
     def prepare(self, sample: Sample) -> Seen:
-        raise TypeError("HashedPoints has a law given its hash alone: that of learner.given(learner.hash(key))")
+        raise self._without_hash()
+
+    def exactly(self, output: Any) -> PointSet:
+        raise self._without_hash()
+
+    def _without_hash(self) -> TypeError:
+        return TypeError("HashedPoints has a law given its hash alone: that of learner.given(learner.hash(key))")
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under REPLACE_ONE, since this holds for every hash."""
