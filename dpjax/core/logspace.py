@@ -184,7 +184,13 @@ def all_happen(laws: Float[Array, "k 2"]) -> Float[Array, "2"]:
 
 
 def any_fails(failures: Float[Array, "k"]) -> Float[Array, ""]:
-    """1 - prod (1 - f_j), without cancellation: the probability that at least one of k independent events happens."""
+    """1 - prod (1 - f_j), without cancellation: the probability that at least one of k independent events happens.
+
+    It has derivatives where some are certain, too.
+
+    >>> jax.grad(any_fails)(jnp.array([1.0, 0.25])).tolist()
+    [0.75, 0.0]
+    """
     possible = failures < 1  # else the gradient would be NaN where one is certain
     each = jnp.where(possible, failures, 0.0)
-    return jnp.where(jnp.all(possible), -jnp.expm1(jnp.sum(jnp.log1p(-each))), 1.0)
+    return jnp.where(jnp.all(possible), -jnp.expm1(jnp.sum(jnp.log1p(-each))), 1 - jnp.prod(1 - failures))
