@@ -1189,6 +1189,7 @@ QUERIES = [
         _counted,
         0.7,
         **_right_or_not(0.2, _largest_error_of_frequencies),
+        thorough=True,  # test_sparse_histogram.py holds its answers to their law and its statuses to its parameters
     ),
     Entry(
         "sanitizers.points.release",

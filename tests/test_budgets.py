@@ -1,6 +1,7 @@
 """Budgets that keep their total: the accountant against the host's, its derivatives against differences, every point verified exactly."""
 
 import dataclasses
+import functools
 import importlib
 import itertools
 import math
@@ -62,12 +63,18 @@ CASES = [
 ]
 
 
+@functools.partial(jax.jit, static_argnames="times")
+def both_totals(epsilons: Any, deltas: Any, epsilon: Any, times: Any) -> tuple[Any, Any]:
+    """The total delta, and its logarithm."""
+    given = (epsilons, deltas, epsilon, times)
+    return accountant.total_delta(*given), accountant.log_total_delta(*given)
+
+
 @pytest.mark.parametrize(("epsilons", "deltas", "times", "epsilon"), CASES)
 def test_optimal_composition_is_that_of_the_host(epsilons: Any, deltas: Any, times: Any, epsilon: float) -> None:
     expected = host_delta(epsilons, deltas, times, epsilon)
     with jax.enable_x64():
-        found = float(accountant.total_delta(epsilons, deltas, epsilon, times))
-        log = float(accountant.log_total_delta(epsilons, deltas, epsilon, times))
+        found, log = map(float, both_totals(np.array(epsilons), np.array(deltas), epsilon, times))
     assert found == pytest.approx(expected, rel=1e-9) and math.exp(log) == pytest.approx(found, rel=1e-12)
     assert found <= expected * (1 + 1e-12)  # the host adds its rounding
 
@@ -76,7 +83,7 @@ def test_budgets_that_are_no_multiples_of_each_other_are_composed_exactly() -> N
     """Where the host rounds every budget up to a grid, its delta is the larger one; this one equals the sum over all subsets."""
     epsilons, deltas, times, epsilon = (0.1234, 0.37, math.sqrt(0.2)), (1e-9, 2e-5, 0.0), (5, 3, 2), 1.1
     with jax.enable_x64():
-        found = float(accountant.total_delta(epsilons, deltas, epsilon, times))
+        found, _ = map(float, both_totals(np.array(epsilons), np.array(deltas), epsilon, times))
     assert found == pytest.approx(by_subsets(epsilons, deltas, times, epsilon), rel=1e-12)
     assert found < host_delta(epsilons, deltas, times, epsilon) < found * 1.001
 
@@ -126,20 +133,24 @@ def test_calibrated_budgets_spend_the_total_to_the_last_digit_and_extremes_are_n
         ratios, shares = jnp.array([1.0, 2.0, 0.5]), jnp.array([0.1, 0.2, 0.01])
 
         @jax.jit
-        def found(epsilon: Any, delta: Any) -> Any:
-            deltas = shares * delta
-            each = accountant.calibrated(ratios, deltas, epsilon, delta, TIMES)
-            return each, accountant.total_delta(each, deltas, epsilon, TIMES)
+        def found(epsilon: Any, delta: Any, factor: Any) -> Any:
+            """The budgets where the deltas are so many times these shares of the total, what they spend, and their slopes."""
 
-        slope = jax.jit(jax.jacrev(lambda *given: found(*given)[0], argnums=(0, 1)))
+            def each_of(epsilon: Any, delta: Any) -> Any:
+                return accountant.calibrated(ratios, factor * shares * delta, epsilon, delta, TIMES)
+
+            each, pull = jax.vjp(each_of, epsilon, delta)
+            spent = accountant.total_delta(each, factor * shares * delta, epsilon, TIMES)
+            return each, spent, jax.vmap(pull)(jnp.eye(3))
+
         for epsilon, delta in itertools.product((1e-6, 1.0, 50.0), (1e-300, 1e-6, 0.5)):
-            each, spent = found(epsilon, delta)
+            each, spent, slopes = found(epsilon, delta, 1.0)
             basic = epsilon * np.asarray(ratios) / 8.5
             assert np.all(np.asarray(each) >= basic * (1 - 1e-14)), (epsilon, delta)
-            assert all(np.all(np.isfinite(part)) for part in slope(epsilon, delta)), (epsilon, delta)
+            assert all(np.all(np.isfinite(part)) for part in slopes), (epsilon, delta)
             if delta > 1e-300:  # there the surplus over basic composition is far below rounding
                 assert float(spent) == pytest.approx(delta, rel=1e-8)
-        assert np.all(np.isnan(accountant.calibrated(ratios, shares, 1.0, 0.1, TIMES)))  # the deltas are more than that
+        assert np.all(np.isnan(found(1.0, 0.1, 10.0)[0]))  # the deltas are more than that
 
 
 def test_accountant_refuses_what_makes_no_sense() -> None:
@@ -315,7 +326,8 @@ def test_what_is_proved_of_rec_concave_is_that_of_its_split() -> None:
     )
     assert third.error(0.1) > 2.9 * whole.error(0.1) and third.guarantee().covers(1.0, 0.1)
     wrong = dataclasses.replace(third.split, deltas=np.array([[0.01, 0.51]]))
-    assert third.sound() and not dataclasses.replace(third, split=wrong).sound()
+    sound = jax.jit(lambda optimizer: optimizer.sound())
+    assert sound(third) and not sound(dataclasses.replace(third, split=wrong))
     with pytest.raises(ValueError, match="split must have epsilons > 0 and deltas in"):
         quasi_concave.rec_concave(
             **given | {"delta": 0.5}, split=dataclasses.replace(wrong, deltas=np.array([[1e-3, 0.51]]))
@@ -377,7 +389,7 @@ def test_a_walk_starts_from_the_plan_that_it_came_with() -> None:
         solver, parameters=dataclasses.replace(solver.parameters, deep=np.int32(made.deep + 9))
     )
     assert budgets.of(spread).build(dataclasses.asdict(held), budgets.of(spread).start).parameters.deep == made.deep + 9
-    spent = budgeted.spend(budgeted.start)
+    spent = jax.jit(budgeted.spend)(budgeted.start)
     each = [
         float(one["select_delta"]) * math.exp(one["select_epsilon"]) / float(one["walk_delta"])
         for one in (spent, dataclasses.asdict(held))

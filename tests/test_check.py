@@ -41,6 +41,28 @@ def as_strangers_have_it() -> Any:
         yield
 
 
+def word(key: Any) -> int:
+    """A random word for a Python loop: half of the key itself, which runs no program."""
+    return int(np.asarray(jax.random.key_data(key))[1])
+
+
+# Algorithms run untraced too, operation by operation: what is one program here is compiled once for all of them.
+method = functools.partial(jax.jit, static_argnums=0)  # of an object that is told apart by its identity
+
+
+@jax.jit
+def vote_law(epsilon: Any, sample: Any) -> Any:
+    valid = jnp.arange(sample.x.shape[0]) < sample.n_valid
+    ones = jnp.sum(jnp.where(valid, sample.y, 0))
+    return jax.nn.softmax(0.5 * epsilon * jnp.stack([sample.n_valid - ones, ones]).astype(float))
+
+
+@jax.jit
+def second_by_law(key: Any, law: Any) -> Any:
+    """Whether the second outcome is drawn."""
+    return (jax.random.uniform(key) < law[1]).astype(jnp.int32)
+
+
 class Vote:
     """The majority label, by the exponential mechanism: a count changes by at most one, so it is epsilon-private."""
 
@@ -48,12 +70,10 @@ class Vote:
         self.epsilon, self.claimed = epsilon, epsilon if claimed is None else claimed
 
     def pmf(self, sample: Any) -> Any:
-        valid = jnp.arange(sample.x.shape[0]) < sample.n_valid
-        ones = jnp.sum(jnp.where(valid, sample.y, 0))
-        return jax.nn.softmax(0.5 * self.epsilon * jnp.stack([sample.n_valid - ones, ones]).astype(float))
+        return vote_law(self.epsilon, sample)
 
     def __call__(self, key: Any, sample: Any) -> Any:
-        return (jax.random.uniform(key) < self.pmf(sample)[1]).astype(jnp.int32)
+        return second_by_law(key, self.pmf(sample))
 
     def guarantee(self) -> Guarantee:
         return Guarantee(self.claimed, 0.0, REPLACE_ONE)
@@ -132,7 +152,8 @@ def test_what_is_kept_of_a_trace_is_named(kind: Any) -> None:
 def test_programs_do_not_outlive_a_check() -> None:
     """A thousand checks must not leave a thousand programs behind: each takes memory maps, of which a process has some 65,000."""
     values = np.zeros(4, np.int32)
-    runner = runs.runner(lambda key, given: given[0] + jax.random.bits(key), lambda given, size: given, values, 4)
+    added = jax.jit(lambda key, given: given[0] + jax.random.bits(key))
+    runner = runs.runner(added, lambda given, size: given, values, 4)
     runner.outcomes(jax.random.key(0), values, 4, 1)
     program = weakref.ref(runner._block)
     del runner
@@ -140,42 +161,17 @@ def test_programs_do_not_outlive_a_check() -> None:
     assert program() is None
 
 
-class Tabled:
-    """Reads its law from a NumPy array."""
-
-    kind = Points
-    table = np.array([[0.5, 0.5, 0.0], [0.5 - 1e-8, 0.5, 1e-8]])
-
-    def guarantee(self) -> Guarantee:
-        return Guarantee(1e-12, 1e-9, REPLACE_ONE)
-
-    def pmf(self, points: Any) -> Any:
-        return jnp.asarray(self.table)[points.x[0, 0].astype(int)]
-
-    def __call__(self, key: Any, points: Any) -> Any:
-        return (jax.random.uniform(key) < self.pmf(points)[0]).astype(int)
-
-
-def test_a_table_that_a_program_of_32_bits_has_met_is_read_in_64() -> None:
-    """JAX reuses in one program what it made of an array for another, such as an earlier check or a user's own program."""
-    algorithm = Tabled()
-    run = jax.jit(algorithm.__call__)
-    run(jax.random.key(0), Points.create(np.zeros((1, 1), np.uint32)))
-    for _ in range(2):
-        report = check(algorithm, n=1, domain=2, epsilon=0.0)
-        assert report.delta == pytest.approx(1e-8, rel=1e-3) and report.holds is False
-
-
 def test_what_two_outcomes_in_one_result_chose_on_the_way_is_not_released() -> None:
     def told(sample: Any, bit: Any) -> Outcome:
         inside = Outcome.of(bit.astype(jnp.int32), Status.OK, {"first": sample.x[0, 0]})
         return Outcome(hypothesis=inside, status=jnp.int32(0), info={"first": sample.x[0, 0]})
 
+    @jax.jit
     def both(key: Any, sample: Any) -> Any:
         one, other = jax.random.bits(key, (2,)) % 2
         return told(sample, one), {"second": told(sample, other)}
 
-    assert check(both, n=2, domain=2, epsilon=1.0, delta=0.0, trials=4096).holds is None
+    assert check(both, n=1, domain=2, epsilon=1.0, delta=0.0, trials=4096).holds is None
 
 
 @pytest.mark.parametrize(
@@ -189,19 +185,21 @@ def test_what_two_outcomes_in_one_result_chose_on_the_way_is_not_released() -> N
     ],
 )
 def test_what_leaks_by_structure_is_seen(leak: Any) -> None:
-    report = check(lambda key, points: leak(int(points.x[0, 0])), n=1, domain=2, data=Points, delta=0.0)
+    run = lambda key, points: leak(int(points.x[0, 0]))  # noqa: E731
+    report = check(run, n=1, domain=2, data=Points, delta=0.0, trials=1000)
     assert report.holds is False and report.delta > 0.9
 
 
 @pytest.mark.parametrize("same", [lambda x: 1 if x else np.int32(1), lambda x: True if x else 1, lambda x: 0.5 + 0 * x])
 def test_one_number_in_two_widths_is_one_outcome(same: Any) -> None:
-    assert check(lambda key, points: same(int(points.x[0, 0])), n=1, domain=2, data=Points, delta=0.0).delta == 0.0
+    run = lambda key, points: same(int(points.x[0, 0]))  # noqa: E731
+    assert check(run, n=1, domain=2, data=Points, delta=0.0, trials=1000).delta == 0.0
 
 
 def test_an_integer_among_real_numbers_is_one_and_more_is_refused() -> None:
     def audited(result: Any) -> Any:
         def run(key: Any, points: Any) -> Any:
-            return result(int(points.x[0, 0]), int(jax.random.bits(key)) % 2)
+            return result(int(points.x[0, 0]), word(key) % 2)
 
         return check(run, n=1, domain=2, data=Points, delta=0.0, trials=400)
 
@@ -235,15 +233,6 @@ def test_a_small_change_of_the_law_with_the_order_of_records_is_seen() -> None:
     with pytest.raises(ValueError, match="ordered must be True"):
         check(Ordered(1.0), n=2, domain=2)
 
-    class Rounded(Stated):
-        def pmf(self, sample: Any) -> Any:
-            tenths = jnp.sum(
-                sample.x[:, 0].astype(jnp.float32) / 10
-            )  # in single precision, in which sums depend on their order
-            return jax.nn.softmax(jnp.array([0.0, 1.0], float) * tenths.astype(float))
-
-    assert check(Rounded(1.0), n=5, domain=4, relation=REPLACE_ONE).exact
-
 
 def test_an_epsilon_whose_exponential_is_no_float_is_reckoned_with() -> None:
     class Extreme:
@@ -255,6 +244,7 @@ def test_an_epsilon_whose_exponential_is_no_float_is_reckoned_with() -> None:
         def pmf(self, points: Any) -> Any:
             return jnp.where(points.x[0, 0] == 0, jnp.array([1 - 1e-307, 1e-307]), jnp.array([0.5, 0.5]))
 
+        @method
         def __call__(self, key: Any, points: Any) -> Any:
             return jax.random.bernoulli(key, self.pmf(points)[1])
 
@@ -263,7 +253,7 @@ def test_an_epsilon_whose_exponential_is_no_float_is_reckoned_with() -> None:
 
 
 def test_a_broken_one_is_refuted() -> None:
-    report = check(Vote(2.0, claimed=1.0), **SMALL)
+    report = check(Stated(2.0, claimed=1.0), **SMALL)
     assert report.exact and report.holds is False and report.delta > 0.01 and report.epsilon_at(1e-6) > 1.0
     assert "REFUTED" in repr(report)
     assert check(Stated(2.0), **SMALL).holds
@@ -306,6 +296,7 @@ def test_a_law_in_another_order_for_each_dataset_is_seen() -> None:
         def pmf(self, sample: Any) -> Any:
             return jnp.array([7 / 8, 1 / 8])
 
+        @method
         def __call__(self, key: Any, sample: Any) -> Any:
             return sample.y[0] ^ (jax.random.uniform(key) < 1 / 8).astype(jnp.int32)
 
@@ -328,12 +319,12 @@ def _many(draw: Any) -> Any:
 
 def test_leaks_among_many_rare_outcomes_are_seen() -> None:
     number = lambda key, sample, most: jax.random.randint(key, (), 0, most)  # noqa: E731
-    fair = _many(lambda key, sample: number(key, sample, 32))
+    fair = _many(jax.jit(lambda key, sample: number(key, sample, 32)))
     assert check(fair, n=1, domain=1, delta=0.0).holds
-    more = _many(lambda key, sample: jnp.stack([number(key, sample, 32), sample.y[0]]))
+    more = _many(jax.jit(lambda key, sample: jnp.stack([number(key, sample, 32), sample.y[0]])))
     report = check(more, n=1, domain=1, delta=0.0)
     assert report.holds is None and "64 different outcomes came, where the law has 32" in str(report.disagreement)
-    half = _many(lambda key, sample: number(key, sample, 16) + 16 * sample.y[0])
+    half = _many(jax.jit(lambda key, sample: number(key, sample, 16) + 16 * sample.y[0]))
     report = check(half, n=1, domain=1, delta=0.0)
     assert report.holds is None and "and none of the law by more than 0" in str(report.disagreement)
 
@@ -388,10 +379,11 @@ def test_outcomes_of_half_precision_are_real_numbers() -> None:
     class Half:
         pmf = given.pmf
 
+        @method
         def __call__(self, key: Any, sample: Any) -> Any:
             return response(key, sample).astype(jnp.bfloat16)
 
-    assert check(Half(), delta=0.5, **SMALL).holds
+    assert check(Half(), delta=0.5, n=1, domain=1).holds
     assert check(lambda key, sample: sample.y[0].astype(jnp.bfloat16), n=1, domain=1, delta=0.0).delta > 0.9
 
 
@@ -429,7 +421,7 @@ def test_noise_of_another_generator_beside_a_large_number_is_drawn_anew() -> Non
     def noisy(key: Any, sample: Any) -> Any:
         return 1e6 + jnp.sum(sample.y).astype(float) + rng.laplace(scale=2.0)
 
-    report = check(noisy, n=1, domain=1, epsilon=1.0, delta=0.0)
+    report = check(noisy, n=1, domain=1, epsilon=1.0, delta=0.0, trials=400)
     assert report.delta == 0.0 and "no pure function of its key" in str(report)
 
 
@@ -490,14 +482,6 @@ def test_what_leaks_cannot_hide_in_what_a_pmf_leaves_out(missing: float) -> None
         check(Tail(1.0), **SMALL)
 
 
-def test_a_report_tells_how_exact_the_law_is() -> None:
-    class Single(Stated):
-        def pmf(self, sample: Any) -> Any:
-            return super().pmf(sample).astype(jnp.float32)
-
-    assert "up to 1e-06 in a probability" in repr(check(Single(1.0), n=1, domain=1))
-
-
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1.0])
 def test_renyi_near_order_one_is_that_of_order_one(epsilon: float) -> None:
     report = check(Stated(epsilon), n=1, domain=1)
@@ -516,7 +500,7 @@ def test_datasets_without_neighbours_are_refused(relation: str, ordered: bool) -
 def test_a_pmf_must_be_a_vector() -> None:
     class Bad(Vote):
         def pmf(self, sample: Any) -> Any:
-            return jnp.float32(1.0)
+            return jnp.ones(())
 
     with pytest.raises(ValueError, match="vector of probabilities"):
         check(Bad(1.0), **SMALL)
@@ -579,14 +563,18 @@ def test_add_or_remove() -> None:
 
 
 def test_a_caller_says_what_the_data_are() -> None:
+    @jax.jit
     def pmf(histogram: Any) -> Any:
         return jax.nn.softmax(0.5 * histogram.astype(float))
 
+    drawn = jax.jit(lambda key, histogram: jax.random.categorical(key, jnp.log(pmf(histogram))))
+    histogram = jax.jit(lambda values, size: jnp.bincount(values, length=3))
+
     def count(key: Any, histogram: Any) -> Any:
-        return jax.random.categorical(key, jnp.log(pmf(histogram)))
+        return drawn(key, histogram)
 
     count.pmf = pmf  # type: ignore[attr-defined]
-    report = check(count, n=3, domain=3, data=lambda values, size: jnp.bincount(values, length=3), delta=0.0)
+    report = check(count, n=3, domain=3, data=histogram, delta=0.0)
     assert report.exact and report.holds and report.worst_pair[0] == sorted(report.worst_pair[0])
     assert all(isinstance(value, int) for value in report.worst_pair[0])
 
@@ -631,11 +619,11 @@ WRAPS = {
     "tuple": lambda label: (label, jnp.uint32(7)),
     "real": lambda label: 0.5 * label.astype(float),
 }
+# The info of an outcome is not released: `test_what_two_outcomes_in_one_result_chose_on_the_way_is_not_released` says so quickly, too.
+MARKS = {"outcome": pytest.mark.thorough, "tuple": pytest.mark.slow}
 
 
-@pytest.mark.parametrize(
-    "wrap", [pytest.param(w, id=n, marks=pytest.mark.slow if n == "tuple" else []) for n, w in WRAPS.items()]
-)
+@pytest.mark.parametrize("wrap", [pytest.param(w, id=n, marks=MARKS.get(n, ())) for n, w in WRAPS.items()])
 def test_without_a_pmf_it_is_audited(wrap: Any) -> None:
     report = check(sampler(Vote(3.0), wrap), epsilon=1.0, n=2, domain=2, trials=8192)
     assert not report.exact and report.guarantee is None and report.level == 1 - 2e-5
@@ -673,7 +661,7 @@ def stateful_vote(key: Any, sample: Any) -> Any:
 )
 def test_what_jax_cannot_trace_is_looped(vote: Any, note: str) -> None:
     stateful_vote.rng = np.random.default_rng(0)  # type: ignore[attr-defined]
-    report = check(vote, n=2, domain=1, trials=500, epsilon=1.0)
+    report = check(vote, n=2, domain=1, trials=400, epsilon=1.0)
     assert note in repr(report)
     assert 0.5 < report.epsilon_at(0.0) <= 3 and not report.refutes(Guarantee(3.0, 0.0, REPLACE_ONE))
 
@@ -835,10 +823,15 @@ def test_a_probability_below_zero_counts_as_rounding() -> None:
     assert exact.tolist() == [[1 + 5e-10, 0.0]] and rounding >= 5e-10
 
 
+@functools.cache
+def a_hundred_runs() -> Any:
+    datasets = family(kind_of(None, Sample, 2), 2, REPLACE_ONE, ordered=False)
+    return suspects.audits_of(Vote(1.0), datasets, 1.0, 100, 0.95, 0)
+
+
 def test_bounds_on_several_pairs_hold_together() -> None:
     """Each bound may fail with probability 0.05 divided by the number of pairs that were run."""
-    datasets = family(kind_of(None, Sample, 2), 2, REPLACE_ONE, ordered=False)
-    found = suspects.audits_of(Vote(1.0), datasets, 1.0, 100, 0.95, 0)
+    found = a_hundred_runs()
     assert len(found.pairs) > 1 and (1 - found.level) * len(found.pairs) == pytest.approx(0.05)
 
 
@@ -846,7 +839,7 @@ def test_the_worst_pair_of_an_audit_begins_with_the_dataset_on_which_the_event_i
     """Outcome 1 comes with one label alone, half of the time; at epsilon = 1 no other event adds to delta."""
     for label in (0, 1):
         report = check(
-            lambda key, sample, label=label: jnp.where(sample.y[0] == label, jax.random.bits(key) % 2, 0),
+            jax.jit(lambda key, sample, label=label: jnp.where(sample.y[0] == label, jax.random.bits(key) % 2, 0)),
             n=1,
             domain=1,
             trials=4096,
@@ -885,8 +878,7 @@ def test_pairs_look_bad_by_delta_at_epsilon_and_at_0_and_by_one_likelier_outcome
 
 def test_so_many_runs_are_audited_as_are_asked_for() -> None:
     """Compiled runs come in whole blocks; those in excess are dropped."""
-    datasets = family(kind_of(None, Sample, 1), 1, REPLACE_ONE, ordered=False)
-    assert suspects.audits_of(Vote(1.0), datasets, 1.0, 100, 0.95, 0).runs == 100
+    assert a_hundred_runs().runs == 100
 
 
 def test_what_frequencies_say_against_a_law_is_said_of_the_right_datasets() -> None:
@@ -925,6 +917,7 @@ def test_all_of_eight_datasets_are_run() -> None:
         def pmf(self, points: Any) -> Any:
             return jnp.array([0.5, 0.5])
 
+        @method
         def __call__(self, key: Any, points: Any) -> Any:
             return jnp.where(points.x[0, 0] == 4, 0, jax.random.bits(key) % 2)
 
@@ -941,7 +934,7 @@ def test_few_runs_are_made_in_a_python_loop() -> None:
 
         def __call__(self, key: Any, sample: Any) -> Any:
             calls.append(int(sample.n_valid))
-            return int(jax.random.bits(key)) % 2
+            return word(key) % 2
 
     report = check(Looped(), n=1, domain=1, delta=0.0)
     assert report.holds and str(report).endswith(
@@ -959,11 +952,13 @@ def test_more_runs_show_smaller_differences_from_the_law() -> None:
         def pmf(self, sample: Any) -> Any:
             return jnp.array([0.5, 0.5])
 
+        @method
         def __call__(self, key: Any, sample: Any) -> Any:
             return (jax.random.uniform(key) < 0.52).astype(jnp.int32)
 
-    assert check(Off(1.0), n=1, domain=1, delta=0.0).holds
-    assert check(Off(1.0), n=1, domain=1, delta=0.0, trials=2**17).holds is None
+    off = Off(1.0)
+    assert check(off, n=1, domain=1, delta=0.0).holds
+    assert check(off, n=1, domain=1, delta=0.0, trials=2**16).holds is None
 
 
 def test_labels_of_several_concepts_are_shown_as_they_are_handed_over() -> None:
@@ -1060,18 +1055,6 @@ def test_a_part_that_is_not_called_may_be_somebody_elses_too() -> None:
     assert of_dpjax(with_(threshold_queries(bits=1))) and not of_dpjax(with_(Mine(bits=1)))
 
 
-def test_outcomes_that_are_rare_each_count_together() -> None:
-    class Tail:  # 2^15 outcomes of 5e-7 each on one dataset, of 0 on the other, in single precision
-        def pmf(self, sample: Any) -> Any:
-            low = jnp.where((jnp.arange(2**16) < 2**15) & (sample.y[0] == 0), jnp.float32(5e-7), jnp.float32(0.0))
-            return low.at[-1].set(1 - low.sum())
-
-        def __call__(self, key: Any, sample: Any) -> Any:
-            raise NotImplementedError
-
-    assert math.isinf(check(Tail(), n=1, domain=1).epsilon_at(0.0))
-
-
 @pytest.mark.parametrize("forms", [lambda x: ([x], (x,)), lambda x: (x, np.array([x])), lambda x: ({"a": x}, {"b": x})])
 def test_in_what_a_real_number_comes_is_released_too(forms: Any) -> None:
     with pytest.raises(TypeError, match="always in one structure"):
@@ -1080,7 +1063,7 @@ def test_in_what_a_real_number_comes_is_released_too(forms: Any) -> None:
 
 def test_a_status_without_a_hypothesis_is_no_number() -> None:
     def run(key: Any, sample: Any) -> Any:
-        if int(jax.random.bits(key)) % 2:
+        if word(key) % 2:
             return Outcome(hypothesis=0.5, status=0, info={})
         return (
             Outcome(hypothesis=None, status=1, info={})
@@ -1101,22 +1084,8 @@ def test_a_dataset_may_have_bottom_alone_whichever_comes_first() -> None:
     assert [check(run(y), **ONE).holds for y in (0, 1)] == [False, False]
 
 
-def test_single_precision_inside_is_single_precision() -> None:
-    class Inside:
-        def pmf(self, sample: Any) -> Any:
-            weights = jnp.exp(
-                jnp.where(sample.y[0] == 1, jnp.array([0.0, 1.1], jnp.float32), jnp.array([1.1, 0.0], jnp.float32))
-            ).astype(float)
-            return weights / weights.sum()
-
-        def __call__(self, key: Any, sample: Any) -> Any:
-            raise NotImplementedError
-
-    assert check(Inside(), n=1, domain=1, epsilon=1.1, delta=0.0).holds
-
-
 def test_what_promises_nothing_does_not_hold() -> None:
-    class Promises(Vote):
+    class Promises(Stated):
         def guarantee(self) -> Guarantee:
             return Guarantee.none(REPLACE_ONE)
 
@@ -1130,18 +1099,18 @@ def test_what_comes_seldom_on_one_dataset_and_never_on_the_first_follows_its_law
             return jnp.stack([p, 1 - p])
 
         def __call__(self, key: Any, sample: Any) -> Any:
-            return 0.5 if int(sample.y[0]) == 0 and int(jax.random.bits(key)) % 2 else None
+            return 0.5 if int(sample.y[0]) == 0 and word(key) % 2 else None
 
-    assert check(Sometimes(), n=1, domain=1, trials=200).disagreement is None
+    assert check(Sometimes(), n=1, domain=1, trials=400).disagreement is None
 
 
 def test_what_a_python_loop_counts_in_the_order_it_comes_is_no_number() -> None:
     """The numbers seldom repeat and depend on the key alone; coded as they come, they would rise from the first dataset to the second."""
 
     def run(key: Any, points: Any) -> Any:
-        return int(np.random.default_rng(int(jax.random.bits(key))).integers(20000))
+        return int(np.random.default_rng(word(key)).integers(20000))
 
-    assert check(run, n=1, domain=2, delta=0.0, data=Points, trials=500).epsilon_at(0.0) == 0.0
+    assert check(run, n=1, domain=2, delta=0.0, data=Points, trials=400).epsilon_at(0.0) == 0.0
 
 
 class Unordered:
@@ -1172,6 +1141,7 @@ def test_no_examples_and_one_are_neighbours():
             p = jax.nn.sigmoid(jnp.where(data.n_valid == 0, 0.0, 2.0))
             return jnp.stack([p, 1 - p])
 
+        @method
         def __call__(self, key, data):
             return jax.random.bernoulli(key, self.pmf(data)[1]).astype(jnp.int32)
 
@@ -1187,3 +1157,78 @@ def test_a_mask_cannot_be_compared() -> None:
 
     with pytest.raises(TypeError, match="must return integers"):
         check(leak, n=2, domain=1, trials=100)
+
+
+# -------------------------------------------------------------------------------------------- laws in single precision
+# Last, because `check` drops all programs of the session when it meets such a law.
+
+
+def test_the_order_of_sums_in_single_precision_is_no_order_of_records() -> None:
+    class Rounded(Stated):
+        def pmf(self, sample: Any) -> Any:
+            tenths = jnp.sum(
+                sample.x[:, 0].astype(jnp.float32) / 10
+            )  # in single precision, in which sums depend on their order
+            return jax.nn.softmax(jnp.array([0.0, 1.0], float) * tenths.astype(float))
+
+    assert check(Rounded(1.0), n=5, domain=4, relation=REPLACE_ONE).exact
+
+
+def test_a_report_tells_how_exact_the_law_is() -> None:
+    class Single(Stated):
+        def pmf(self, sample: Any) -> Any:
+            return super().pmf(sample).astype(jnp.float32)
+
+    assert "up to 1e-06 in a probability" in repr(check(Single(1.0), n=1, domain=1))
+
+
+def test_outcomes_that_are_rare_each_count_together() -> None:
+    class Tail:  # 2^15 outcomes of 5e-7 each on one dataset, of 0 on the other, in single precision
+        def pmf(self, sample: Any) -> Any:
+            low = jnp.where((jnp.arange(2**16) < 2**15) & (sample.y[0] == 0), jnp.float32(5e-7), jnp.float32(0.0))
+            return low.at[-1].set(1 - low.sum())
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            raise NotImplementedError
+
+    assert math.isinf(check(Tail(), n=1, domain=1).epsilon_at(0.0))
+
+
+def test_single_precision_inside_is_single_precision() -> None:
+    class Inside:
+        def pmf(self, sample: Any) -> Any:
+            weights = jnp.exp(
+                jnp.where(sample.y[0] == 1, jnp.array([0.0, 1.1], jnp.float32), jnp.array([1.1, 0.0], jnp.float32))
+            ).astype(float)
+            return weights / weights.sum()
+
+        def __call__(self, key: Any, sample: Any) -> Any:
+            raise NotImplementedError
+
+    assert check(Inside(), n=1, domain=1, epsilon=1.1, delta=0.0).holds
+
+
+class Tabled:
+    """Reads its law from a NumPy array."""
+
+    kind = Points
+    table = np.array([[0.5, 0.5, 0.0], [0.5 - 1e-8, 0.5, 1e-8]])
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee(1e-12, 1e-9, REPLACE_ONE)
+
+    def pmf(self, points: Any) -> Any:
+        return jnp.asarray(self.table)[points.x[0, 0].astype(int)]
+
+    @method
+    def __call__(self, key: Any, points: Any) -> Any:
+        return (jax.random.uniform(key) < self.pmf(points)[0]).astype(int)
+
+
+def test_a_table_that_a_program_of_32_bits_has_met_is_read_in_64() -> None:
+    """JAX reuses in one program what it made of an array for another, such as an earlier check or a user's own program."""
+    algorithm = Tabled()
+    algorithm(jax.random.key(0), Points.create(np.zeros((1, 1), np.uint32)))
+    for _ in range(2):
+        report = check(algorithm, n=1, domain=2, epsilon=0.0)
+        assert report.delta == pytest.approx(1e-8, rel=1e-3) and report.holds is False

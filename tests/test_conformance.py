@@ -92,6 +92,13 @@ def runs(algorithm: Any, key: jax.Array, data: Any) -> Any:
     return algorithm(key, data)
 
 
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(None, 0, None))
+def statuses(algorithm: Any, key: jax.Array, data: Any) -> Any:
+    """The statuses of many runs: where no draw enters them, next to nothing is compiled."""
+    return algorithm(key, data).status
+
+
 def keys() -> jax.Array:
     return jax.random.split(jax.random.key(1), TRIALS)
 
@@ -297,11 +304,15 @@ def test_a_parameter_that_nobody_could_check_shows_in_the_status(entry: Entry, e
     good, other = entry.make(entry.epsilon), entry.make(2 * entry.epsilon)
     known = lambda one, two: np.array_equal(one, two) or np.asarray(one).dtype.kind in "iu"  # noqa: E731
     bad = jax.tree.map(lambda one, two: one if known(one, two) else np.full(np.shape(one), epsilon), good, other)
-    seen(entry.name)
-    programs = runs._cache_size()
-    outcomes = jax.device_get(runs(bad, keys(), entry.data()))
-    assert np.all(outcomes.status == Status.BAD_PARAMETER)
-    assert runs._cache_size() == programs
+    if entry.law is None:  # no quick test runs the whole of it
+        assert not np.any(statuses(good, keys(), entry.data()) == Status.BAD_PARAMETER)
+        program, status_of = statuses, np.asarray
+    else:
+        seen(entry.name)
+        program, status_of = runs, lambda outcomes: np.asarray(outcomes.status)
+    programs = program._cache_size()
+    assert np.all(status_of(program(bad, keys(), entry.data())) == Status.BAD_PARAMETER)
+    assert program._cache_size() == programs
 
 
 @over_own_laws

@@ -106,11 +106,11 @@ def test_every_part_has_its_share_of_delta(monkeypatch: pytest.MonkeyPatch, name
     """Both runs of A_dist and, when searching lengths, the comparisons, which are composed with a delta."""
     make, _, parts = SEARCHES[name]
     learner = make(bits=64, epsilon=1.0, delta=1e-2, alpha=0.2)
-    gap, both = jnp.array([20.0, 50.0]), jnp.ones(2, bool)
+    gap, both = np.array([20.0, 50.0], np.float32), np.ones(2, bool)
     monkeypatch.setattr(intervals, "best_blocks", lambda *seen: types.SimpleNamespace(gap=gap, exists=both))
     unit = 2 / 0.25
     keep = [laplace_tail((2 + unit * np.log(parts / (2 * 1e-2)) - float(one)) / unit) for one in gap]
-    np.testing.assert_allclose(np.exp(learner._blocks(None, jnp.int32(0))[1]), keep, rtol=1e-5)
+    np.testing.assert_allclose(np.exp(jax.jit(lambda k: learner._blocks(None, k)[1])(0)), keep, rtol=1e-5)
     if name == "length":
         expected = closed_form_epsilon(3 / 8, 1e-2 / 3, 64)
         np.testing.assert_allclose(learner.comparison_epsilon(), expected, rtol=1e-6)
@@ -120,13 +120,18 @@ def test_every_part_has_its_share_of_delta(monkeypatch: pytest.MonkeyPatch, name
 def test_searches_turn_by_coins_of_their_own_as_their_law_says(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Each comparison passes for large with probability 0.3, whatever is compared: runs against the law of the length."""
     learner = SEARCHES[name][0](bits=3, epsilon=1.0, delta=0.1, alpha=0.2)
-    both = jnp.log(jnp.array([0.3, 0.7]))
+    both = np.log(np.array([0.3, 0.7], np.float32))
     monkeypatch.setattr(type(learner), "log_turns", lambda *seen: (both[0], both[1]))
     pieces: Any = types.SimpleNamespace(exponent=jnp.int32(3), last=wide.from_ints([8], 4)[0])
-    law = np.exp(np.asarray(learner.log_search(pieces)[:4], np.float64))
-    expected = 1000 * law / law.sum()
-    search = jax.jit(jax.vmap(lambda key: learner.search(key, pieces)[0]))
-    counts = np.bincount(search(jax.random.split(jax.random.key(0), 1000)), minlength=4)
+
+    @jax.jit
+    def both_of_them(seed: Any) -> Any:
+        keys = jax.random.split(jax.random.key(seed), 1000)
+        return learner.log_search(pieces)[:4], jax.vmap(lambda key: learner.search(key, pieces)[0])(keys)
+
+    log_law, found = jax.device_get(both_of_them(0))
+    law = np.exp(log_law.astype(np.float64))
+    expected, counts = 1000 * law / law.sum(), np.bincount(found, minlength=4)
     assert stats.chisquare(counts, expected).pvalue > 2e-5 > stats.chisquare(counts[::-1], expected).pvalue
 
 
@@ -179,13 +184,16 @@ def test_what_cannot_be_promised_is_refused() -> None:
 def test_odds_of_hypotheses_that_are_right_on_millions_move_by_what_is_said():
     """By an eighth of epsilon, halved, times 2, as two scores move apart by 1 each; on 2^24 examples it was up to 1.4 times that."""
     learner, n = thresholds.power_search(bits=8, epsilon=0.7, delta=1e-6, alpha=0.1), 2**24 - 2
-    ends = jnp.arange(5, dtype=jnp.uint32)[:, None]
+    ends = np.arange(5, dtype=np.uint32)[:, None]
+
+    @jax.jit
+    def log_p(values: Any) -> Any:
+        pieces: Any = types.SimpleNamespace(locate=lambda end: end[0].astype(jnp.int32), values=values)
+        return learner._log_choice(pieces, ends)[1]
 
     def odds(more: int) -> float:
-        values = jnp.array([n // 2 + 7 + more, n // 2 - more, 0, 0, 0], float)
-        pieces: Any = types.SimpleNamespace(locate=lambda end: end[0].astype(jnp.int32), values=values)
-        log_p = learner._log_choice(pieces, ends)[1]
-        return float(log_p[0] - log_p[1])
+        found = log_p(np.array([n // 2 + 7 + more, n // 2 - more, 0, 0, 0], np.float32))
+        return float(found[0] - found[1])
 
     found = np.diff([odds(more) for more in range(8)])
     np.testing.assert_allclose(found, 0.7 / 8, rtol=1e-5)

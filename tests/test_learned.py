@@ -275,14 +275,15 @@ def test_noise_is_for_one_integer():
 # --------------------------------------------------------------------------------------------------------------- gates
 
 
-@pytest.mark.parametrize(("gap", "epsilon", "delta", "sensitivity"), [(12, 1.0, 0.01, 2), (7, 0.5, 1e-3, 1)])
+@pytest.mark.parametrize(("gap", "epsilon", "delta", "sensitivity"), [(14, 1.0, 0.01, 2), (7, 0.5, 1e-3, 1)])
 def test_a_learned_gate_meets_optimal_partition_selection(gap, epsilon, delta, sensitivity):
     """Within 1 % of the least probability to drop; Laplace noise is more than half as much again above it, or 2 % at sensitivity 1."""
     gate = learned_gate.learn(gap=gap, epsilon=epsilon, delta=delta, sensitivity=sensitivity)
     steps = -(-gap // sensitivity)
     best = partition_selection.probabilities(epsilon, delta)[1][steps]
     calibration = "proved" if sensitivity == 2 else "proved_counts"
-    laplace = math.exp(stability.log_keep(float(gap), epsilon=epsilon, delta=delta, calibration=calibration)[1])
+    keep = functools.partial(stability.log_keep, epsilon=epsilon, delta=delta, calibration=calibration)
+    laplace = math.exp(jax.jit(keep)(np.float32(gap))[1])
     dropped = float(gate.pmf(np.array([gap + 3, 3, 0], np.int32))[-1])
     assert best * (1 - 1e-5) <= dropped <= 1.01 * best
     assert laplace > (1.5 if sensitivity == 2 else 1.02) * best
@@ -490,26 +491,28 @@ def test_outcomes_of_any_structure():
 
     def mechanism(key, bit):
         z = jax.random.normal(key, (2,), jnp.float32)
-        return {"first": z[0], "second": (2.0 * bit - 1.0) * 0.9 * z[0] + math.sqrt(0.19) * z[1]}
+        second = (2.0 * bit - 1.0) * 0.9 * z[0] + math.sqrt(0.19) * z[1]
+        # With six zeros it is trained by the program for the vectors of eight numbers above.
+        return {"first": z[0], "second": second, "zeros": jnp.zeros(6, jnp.float32)}
 
     pair = np.float32(0.0), np.float32(1.0)
     found = learned_audit.audit(jax.random.key(8), mechanism, pair, trials=TRIALS, delta=0.01, **TRAINING)
     assert found.epsilon > 1.0
     first, second = runs(jax.random.key(8), mechanism, pair, trials=TRIALS)
-    for name in first:  # control
+    for name in ("first", "second"):  # control
         assert audit_samples(first[name], second[name], delta=0.01).epsilon < 0.1
 
 
 def test_outcomes_that_are_no_numbers_are_refused():
     key = jax.random.key(9)
-    good = np.zeros((10, 3))
+    good = np.zeros((400, 3))  # in the shape of the next test, as a level is refused after the training
     with pytest.raises(TypeError, match="outcomes"):
         learned_audit.audit_outcomes(key, np.array(["a"] * 10), np.array(["b"] * 10))
     for first, second in ((good, good[:5]), (good, (good,)), (good[:2], good[:2]), ((), ())):
         with pytest.raises(ValueError, match="first and second"):
             learned_audit.audit_outcomes(key, first, second)
     with pytest.raises(ValueError, match="level"):
-        learned_audit.audit_outcomes(key, good, good, level=1.0, steps=1)
+        learned_audit.audit_outcomes(key, good, good, level=1.0, steps=5)
     with pytest.raises(TypeError, match="key"):
         learned_audit.audit_outcomes(0, good, good)
 
@@ -525,8 +528,9 @@ def test_the_event_is_the_same_beside_other_fresh_runs():
 
 def test_infinite_outcomes_are_seen():
     """A release that is NaN, infinite or beyond single precision on one side only."""
-    first, second = np.zeros((400, 2)), np.zeros((400, 2))
     for told in (np.nan, np.inf, -1e300):  # the latter is no number in single precision, either
+        # What is no number gets a column of its own: three columns at last, for one program.
+        first, second = np.zeros((2, 400, 2 if told != -1e300 else 3))
         second[:, 1] = told
         assert learned_audit.audit_outcomes(jax.random.key(10), first, second, steps=5).epsilon > 2
     assert learned_audit.audit_outcomes(jax.random.key(10), second, second, steps=5).epsilon == 0.0
@@ -563,7 +567,7 @@ def test_shifts_of_noisy_vectors_are_those_of_their_definitions(dimension):
 
 
 def test_a_gate_has_its_guarantee_after_a_pass_through_single_precision():
-    gate = learned_gate.learn(gap=12, epsilon=1.0, delta=0.01, steps=50)
+    gate = learned_gate.learn(gap=12, epsilon=1.0, delta=0.01, steps=200)
     rounded = jax.jit(lambda gate: gate)(gate)
     assert rounded.keep.dtype == jnp.float32
     assert rounded.guarantee().delta == pytest.approx(gate.guarantee().delta, rel=1e-4)

@@ -117,10 +117,13 @@ def test_starts_and_values_are_lists():
 
 def test_values_are_countable_if_those_of_pieces_with_a_point_are():
     pieces = ordered.from_breakpoints([0, 3], [1.0, -2.0], 4, beyond=-math.inf)
-    assert pieces.nonempty().tolist() == [True, True, False, False] and bool(ordered.countable(pieces))
-    for place, countable in ((0, False), (1, False), (2, True)):
-        held = dataclasses.replace(pieces, values=pieces.values.at[place].set(2.0**24 + 2))
-        assert bool(ordered.countable(held)) == countable
+    told = jax.jit(lambda pieces: (pieces.nonempty(), ordered.countable(pieces)))
+    nonempty, countable = told(pieces)
+    assert nonempty.tolist() == [True, True, False, False] and countable
+    for place, expected in ((0, False), (1, False), (2, True)):
+        values = np.array(pieces.values)
+        values[place] = 2.0**24 + 2
+        assert told(dataclasses.replace(pieces, values=values))[1] == expected
 
 
 @jax.jit
@@ -265,17 +268,23 @@ def test_reciprocal_is_exact():
     assert values.tolist() == [(2**63 - 1) // d for d in divisors]
 
 
+@jax.jit
+def running_sums_and_maxima(values, signed, negative):
+    return sums.running(values), sums.running_max(signed), sums.running_max(negative)
+
+
 # With more than 128 rows of 32, the totals of rows are summed in the same way.
-@pytest.mark.parametrize("n", [1, 31, 32, 33, 2048, 4096, 4097, 150_001])
+@pytest.mark.parametrize("n", [1, thorough(31), 32, 33, thorough(2048), 4096, 4097, 150_001])
 def test_running_sums_wrap_like_cumsum_and_maxima_are_cummax(n):
     values = np.random.default_rng(n).integers(0, 2**32, n, np.uint32)
-    np.testing.assert_array_equal(jax.jit(sums.running)(values), np.cumsum(values, dtype=np.uint32))
     # Records are rare and late, so that they cross rows.
     rising = values.astype(np.int64) - 2**31 + np.arange(n) * (2**31 // n)
     signed = np.clip(rising, -(2**31), 2**31 - 1).astype(np.int32)
-    np.testing.assert_array_equal(jax.jit(sums.running_max)(signed), np.maximum.accumulate(signed))
-    negative = signed.astype(np.float32) - 2.0**31
-    np.testing.assert_array_equal(jax.jit(sums.running_max)(negative), np.maximum.accumulate(negative))
+    negative = signed.astype(np.float32) - np.float32(2.0**31)
+    added, *largest = running_sums_and_maxima(values, signed, negative)
+    np.testing.assert_array_equal(added, np.cumsum(values, dtype=np.uint32))
+    for found, whole in zip(largest, (signed, negative), strict=True):
+        np.testing.assert_array_equal(found, np.maximum.accumulate(whole))
 
 
 @pytest.mark.parametrize("shape", ["peak", "walk"])
@@ -305,19 +314,21 @@ def test_best_between_is_the_lowest_best_point(shape):
             assert not inside or position == low + inside.index(value)
 
 
-@pytest.mark.parametrize("bits", [6, 40])
-def test_the_three_shapes_agree_on_realizable_samples(bits):
-    """Peak (no sort), walk (one sort) and any (binary lifting) give the same windows, with ties, padding and one-sided labels."""
+@jax.jit
+def windows_of_all_shapes(points, rises, falls, bits):
     from dpjax.optimizers.quasi_concave import recursion
 
-    limbs, rows, rng = wide.limbs_for(bits + 1), 31, np.random.default_rng(bits)
-    shapes = ("peak", "walk", "any")
+    pieces = ordered.from_peak(points, rises, falls, bits)
+    return [recursion.best_windows(dataclasses.replace(pieces, shape=shape)) for shape in ("peak", "walk", "any")]
 
-    @jax.jit
-    def windows(points, rises, falls):
-        pieces = ordered.from_peak(points, rises, falls, jnp.int32(bits))
-        return [recursion.best_windows(dataclasses.replace(pieces, shape=shape)) for shape in shapes]
 
+@pytest.mark.parametrize("bits", [6, 40])
+def test_the_three_shapes_agree_on_realizable_samples(bits):
+    """Peak (no sort), walk (one sort) and any (binary lifting) give the same windows, with ties, padding and one-sided labels.
+
+    Two limbs for any number of bits: one program.
+    """
+    rows, rng = 31, np.random.default_rng(bits)
     for ones, zeros in [(0, 1), (1, 0), (1, 1), (31, 0), (0, 31), (20, 11), (5, 9), (9, 5), (2, 29), (12, 0), (0, 7)]:
         target = int(rng.integers(1, 2**bits - 1))
         below = sorted(int(x) for x in rng.integers(max(0, target - 9), target, ones))
@@ -325,9 +336,8 @@ def test_the_three_shapes_agree_on_realizable_samples(bits):
             int(x) for x in rng.integers(target, min(target + 2 ** int(rng.integers(1, 30)), 2**bits), zeros)
         )
         padding = [2**bits] * (rows - ones - zeros)
-        points = wide.from_ints([*below, *above, *padding], bits + 1)
-        peak, walk, general = windows(points, jnp.int32(ones), jnp.int32(zeros))
-        assert points.shape == (rows, limbs)
+        points = wide.from_ints([*below, *above, *padding], 64)
+        peak, walk, general = windows_of_all_shapes(points, np.int32(ones), np.int32(zeros), np.int32(bits))
         assert peak.tolist() == walk.tolist() == general.tolist(), (ones, zeros)
 
 

@@ -185,10 +185,10 @@ def test_what_is_no_parity_is_refused() -> None:
 def test_a_trial_fails_from_errors_above_alpha_on() -> None:
     """Any other parity errs on half of the points."""
     wrong = jax.tree_util.Partial(lambda key, sample: jnp.array([5], jnp.uint32))
-    law = concept.uniform_single(bits=3, target=1)
+    law, trial = concept.uniform_single(bits=3, target=1), jax.jit(pac.trial)
     for alpha, failed in ((0.5, False), (0.499, True)):
         experiment = pac.Experiment(learner=wrong, distribution=law, n=3, alpha=alpha, capacity=3)
-        assert bool(pac.trial(jax.random.key(0), experiment)["failed"]) == failed
+        assert bool(trial(jax.random.key(0), experiment)["failed"]) == failed
     for alpha in (1.5, -0.1, math.nan):
         with pytest.raises(ValueError, match="alpha must be"):
             pac.Experiment(learner=wrong, distribution=law, n=3, alpha=alpha, capacity=3)
@@ -202,10 +202,13 @@ def test_a_trial_of_two_concepts_fails_where_one_of_them_is_missed() -> None:
 
     law = concept.uniform(bits=3, targets=[1, 4])
     experiment = pac.Experiment(learner=jax.tree_util.Partial(half), distribution=law, n=3, alpha=0.4, capacity=3)
-    failed = jax.jit(jax.vmap(lambda key: pac.trial(key, experiment)["failed"]))(
-        jax.random.split(jax.random.key(0), 64)
-    )
-    sure, nearly = pac.runs(jax.random.key(0), experiment, 64)
+
+    @jax.jit
+    def trials_and_runs(key: Any) -> Any:
+        keys = jax.random.split(jax.random.clone(key), 64)
+        return jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(keys), pac.runs(key, experiment, 64)
+
+    failed, (sure, nearly) = jax.device_get(trials_and_runs(jax.random.key(0)))
     assert 10 < failed.sum() < 54 and 10 < 64 * sure == 64 * nearly < 54
 
 

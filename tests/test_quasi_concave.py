@@ -754,30 +754,43 @@ def test_one_more_moves_every_step_by_one_at_most(promise: float, alpha: float) 
     for values in found:
         moved = np.abs(np.diff(np.asarray(values, float), axis=0))
         assert moved.max() == 1.0 and set(np.unique(moved)) <= {0.0, 1.0}
-    slope = jax.grad(lambda alpha: units.up(300.3 * alpha, jnp.float32(600.0)))(jnp.float32(0.5))
+    slope = jax.jit(jax.grad(lambda alpha: units.up(300.3 * alpha, jnp.float32(600.0))))(jnp.float32(0.5))
     assert slope == np.float32(300.3)  # derivatives pass
+
+
+ROWS = 320  # fewer are filled up with copies
+
+
+def qualities(windows: np.ndarray, exponent: int, promise: float, alpha: Any, whole: bool = False) -> np.ndarray:
+    """q of each row of up to four windows; one program serves all (and another one all whole ones)."""
+    rows = np.pad(windows, ((0, 0), (0, 4 - windows.shape[1])), constant_values=-np.inf).astype(np.float32)
+    alphas = np.broadcast_to(np.float32(alpha), len(rows))
+    full = (np.resize(rows, (ROWS, 4)), np.resize(alphas, ROWS))
+    assert len(rows) <= ROWS
+    found = _qualities(full[0], np.int32(exponent), np.float32(promise), full[1], whole=whole)
+    return np.asarray(found, float)[: len(rows), : windows.shape[1]]
+
+
+@functools.partial(jax.jit, static_argnames="whole")
+def _qualities(windows: Any, exponent: Any, promise: Any, alpha: Any, whole: bool) -> Any:
+    quality = functools.partial(recursion.window_quality, whole=whole)
+    return jax.vmap(quality, in_axes=(0, None, None, 0, None))(windows, exponent, promise, alpha, 2 * promise)
 
 
 def test_whole_qualities_are_compared_with_what_is_rounded_against_us() -> None:
     """L = 5, 3, 1 against (1 - alpha) p = 2.25, rounded up, and p = 4.5, rounded down: min(L(j) - 3, 4 - L(j + 1)) with L(3) = 0."""
-    windows = jnp.array([5.0, 3.0, 1.0])
-    promise = jnp.float32(4.5)
-    quality = recursion.window_quality(windows, jnp.int32(2), promise, jnp.float32(0.5), 2 * promise, whole=True)
+    (quality,) = qualities(np.array([[5.0, 3.0, 1.0]]), 2, 4.5, 0.5, whole=True)
     np.testing.assert_array_equal(quality, [min(5 - 3, 4 - 3), min(3 - 3, 4 - 1), min(1 - 3, 4 - 0)])
 
 
 @pytest.mark.parametrize(("promise", "alpha"), [(9320600.0, 0.9), (5074312.0, 0.4716), (3.7e6, 0.77), (1234.5, 0.123)])
 def test_lengths_keep_their_sensitivity_beside_fractions(promise: float, alpha: float) -> None:
     """Where L less a fraction passes a power of two, its rounding once made 1.25 of one count more."""
-    span = 2 * jnp.float32(promise)
     powers = 2.0 ** np.arange(4, math.floor(math.log2(alpha * promise)))
     tops = np.floor((1 - alpha) * promise + np.add.outer(powers, np.arange(-8, 8))).astype(np.float32)
-
-    def quality(top: Any) -> Any:
-        windows = jnp.stack([span / 2, top, jnp.float32(0)])
-        return recursion.window_quality(windows, jnp.int32(2), span / 2, jnp.float32(alpha), span)
-
-    moved = np.abs(np.diff(np.asarray(jax.vmap(jax.vmap(quality))(tops), float), axis=1))
+    windows = np.stack([np.full(tops.size, promise), tops.reshape(-1), np.zeros(tops.size)], axis=1)
+    found = qualities(windows, 2, promise, alpha).reshape(*tops.shape, 3)
+    moved = np.abs(np.diff(found, axis=1))
     assert moved.max() == 1.0 and set(np.unique(moved)) == {0.0, 1.0}
 
 
@@ -798,13 +811,9 @@ def test_lengths_keep_their_sensitivity_far_above_the_promise() -> None:
 @pytest.mark.parametrize("promise", [2.0**23 - 1, 2.0**24])
 def test_lengths_keep_their_sensitivity_far_below_the_promise(promise: float) -> None:
     """L - (1 - alpha) p once was beyond what floats count."""
-    p, tops = jnp.float32(promise), np.arange(-(2.0**24) + 1, -(2.0**24) + 9, dtype=np.float32)
-    found = [
-        recursion.window_quality(jnp.full(4, top), jnp.int32(3), p, jnp.float32(alpha), 2 * p)
-        for top in tops
-        for alpha in (0.25, 0.6)
-    ]
-    assert set(np.unique(np.diff(np.asarray(found, float)[:, 0].reshape(-1, 2), axis=0))) <= {0.0, 1.0}
+    tops, alphas = np.repeat(np.arange(-(2.0**24) + 1, -(2.0**24) + 9), 2), np.tile([0.25, 0.6], 8)
+    found = qualities(np.repeat(tops[:, None], 4, axis=1), 3, promise, alphas)
+    assert set(np.unique(np.diff(found[:, 0].reshape(-1, 2), axis=0))) <= {0.0, 1.0}
 
 
 def test_unkept_promises_pass_the_test_with_probability_delta_at_most() -> None:
@@ -814,7 +823,8 @@ def test_unkept_promises_pass_the_test_with_probability_delta_at_most() -> None:
     shown = math.ceil(14646856.0 - float(budget.slack(np)) + 1) - 1  # the greatest integer below R + 1
     pieces = ordered.from_breakpoints([0, 100], [0.0, float(shown)], 255, beyond=0.0)
     problem = recursion.Problem(pieces=pieces, promise=promise, alpha=alpha)
-    assert amplification.promise_test(problem, budget)[1] <= math.log(float(budget.delta)) + 1e-5
+    _, log_passed = jax.jit(lambda problem: amplification.promise_test(problem, budget))(problem)
+    assert log_passed <= math.log(float(budget.delta)) + 1e-5
 
 
 def test_lengths_of_every_level_are_compared_in_units_of_the_first_promise(monkeypatch: Any) -> None:
@@ -828,12 +838,21 @@ def test_lengths_of_every_level_are_compared_in_units_of_the_first_promise(monke
     pieces = ordered.from_breakpoints([0, 2**20], [3.0, 2681268.0], 2**40, beyond=0.0)
     problem = recursion.Problem(pieces=pieces, promise=jnp.float32(5074312.3), alpha=jnp.float32(0.4716))
     budget = split.Budget(epsilon=jnp.float32(1.0), delta=jnp.float32(1e-6), calibration="proved")
-    recursion.choose_length(problem, budget, 3)
-    assert len(found) == 2
-    for quality in found:
+
+    @jax.jit
+    def seen(problem: recursion.Problem, budget: split.Budget) -> Any:
+        recursion.choose_length(problem, budget, 3)
+        return found, units.unit(2 * problem.promise)
+
+    qualities, unit = jax.device_get(seen(problem, budget))
+    assert len(qualities) == 2
+    for quality in qualities:
         held = np.asarray(quality, float)
-        assert not np.any(held[np.isfinite(held)] % float(units.unit(2 * problem.promise)))
-    assert 2681268.0 - float(found[0][0]) >= 0.5284 * 5074312.25  # the unfavourable side
+        assert not np.any(held[np.isfinite(held)] % float(unit))
+    assert 2681268.0 - float(qualities[0][0]) >= 0.5284 * 5074312.25  # the unfavourable side
+
+
+steps_of = jax.jit(lambda problem, budget: amplification.steps(problem, budget).values)
 
 
 @pytest.mark.parametrize(("promise", "alpha"), [(14176745.0, 0.1277), (5074312.0, 0.01716), (843915.0, 0.0132)])
@@ -841,14 +860,14 @@ def test_the_top_of_f_is_no_more_than_the_test_has_shown(promise: float, alpha: 
     """It once was more, by a rounding of (1 - alpha) p, and F moved by 1.25 where the best quality moved past it."""
     budget = budget_of(1.0, 1e-6, 0.01)
     shown = math.ceil(promise - float(budget.slack(np)))
+    pieces = ordered.from_breakpoints([0, 1, 2], [0.0, 1.0, 0.0], 4, beyond=0.0)
 
-    def values(best: Any) -> Any:
-        pieces = ordered.from_breakpoints([0, 1, 2], [0.0, 1.0, 0.0], 4, beyond=0.0)
-        pieces = dataclasses.replace(pieces, values=pieces.values.at[1].set(best))
-        problem = recursion.Problem(pieces=pieces, promise=jnp.float32(promise), alpha=jnp.float32(alpha))
-        return amplification.steps(problem, budget).values
+    def values(best: float) -> np.ndarray:
+        given = dataclasses.replace(pieces, values=np.asarray(pieces.values) * np.float32(best))
+        problem = recursion.Problem(pieces=given, promise=np.float32(promise), alpha=np.float32(alpha))
+        return np.asarray(steps_of(problem, budget))
 
-    first, second = (np.asarray(jax.jit(values)(jnp.float32(shown + more))) for more in (0, 1))
+    first, second = (values(shown + more) for more in (0, 1))
     np.testing.assert_array_equal(first, second)
 
 
@@ -864,13 +883,16 @@ def test_a_traced_delta_of_zero_answers_nothing() -> None:
 
 def test_a_choice_among_points_worth_nothing_is_none_and_has_a_derivative() -> None:
     """The choice was once NaN, and so was whatever a law multiplied by it."""
-    quality, where = jnp.array([-jnp.inf, -jnp.inf, 1.0, 0.0]), jnp.array([True, True, False, False])
+    quality, where = np.array([-np.inf, -np.inf, 1.0, 0.0], np.float32), np.array([True, True, False, False])
 
+    @jax.jit
     def law(epsilon: Any, some: Any) -> Any:
-        return jnp.exp(recursion._log_softmax(quality, some, epsilon))
+        """The law, and its derivative in epsilon."""
+        return jax.jvp(lambda e: jnp.exp(recursion._log_softmax(quality, some, e)), (epsilon,), (1.0,))
 
-    assert law(1.0, where).tolist() == [0.0] * 4
-    value, slope = jax.jvp(lambda epsilon: law(epsilon, ~where | (jnp.arange(4) == 0)), (2.0,), (1.0,))
+    for held in law(1.0, where):
+        assert held.tolist() == [0.0] * 4
+    value, slope = law(2.0, ~where | (np.arange(4) == 0))
     p = 1 / (1 + math.exp(-1.0))
     np.testing.assert_allclose(value, [0.0, 0.0, p, 1 - p], rtol=1e-6)
     np.testing.assert_allclose(slope, [0.0, 0.0, p * (1 - p) / 2, -p * (1 - p) / 2], rtol=1e-6)

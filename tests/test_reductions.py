@@ -46,8 +46,8 @@ def blr_twin(rows: tuple[int, ...], databases_of: int = 1, epsilon: float = 1.0)
 
 def labelled(values: Any, size: Any = None) -> Sample:
     """Records of one bit with a label, 2 x + y."""
-    values = jnp.asarray(values)
-    return Sample(x=(values // 2).astype(jnp.uint32)[:, None], y=values % 2, n_valid=size)
+    values = values if isinstance(values, jax.Array) else np.asarray(values, np.int32)
+    return Sample(x=(values // 2).astype(np.uint32)[:, None], y=values % 2, n_valid=size)
 
 
 # -------------------------------------------------------------------------------------------------------------- blocks
@@ -66,7 +66,7 @@ def test_blocks_have_the_law_of_the_plain_twin_and_follow_it() -> None:
     rows = (0, 1, 1, 0, 0, 1)
     sanitizer = reductions.block_sanitizer(blr(), block=2)
     with jax.enable_x64(True):
-        law = np.asarray(sanitizer.pmf(builders.points_of(rows, 1)))
+        law = np.asarray(jax.jit(sanitizer.pmf)(builders.points_of(rows, 1)))
     expected = plain.block_law(rows, 2, blr_twin)
     at = {
         ((1,), (1,), (1,)): 0,
@@ -117,7 +117,7 @@ def label(rows: int = 1, block: int = 2, sanitizer: Any = None, epsilon: float =
 def test_algorithm_b_has_the_law_of_its_plain_twin() -> None:
     values = [0, 3, 2, 1, 3]  # (0, 0), (1, 1), (1, 0), (0, 1), (1, 1)
     with jax.enable_x64(True):
-        law = np.asarray(label(rows=2).pmf(labelled(values)))
+        law = np.asarray(jax.jit(label(rows=2).pmf)(labelled(values)))
     parts = [plain.part_law(xs, 5, 2, 1.0, functools.partial(blr_twin, databases_of=2)) for xs in ((0, 1), (1, 0, 1))]
     databases = [(1, 1), (0, 1), (0, 0)]
     outcomes = [(0, None), *((size, each) for size in (2, 4, 6) for each in [*databases, "bottom"])]
@@ -460,14 +460,15 @@ def test_no_number_passes_for_the_law_of_what_does_not_run() -> None:
     def many_rows(n: Any) -> MultiSample:
         return MultiSample(x=wide.from_ints([0, 1], 1), y=jnp.uint32([[0], [1]]), n_valid=n, k=1)
 
-    for algorithm, data, n in (
+    asked = (
         (reductions.block_sanitizer(one, block=2), lambda n: Points(x=wide.from_ints([0, 1], 1), n_valid=n), 1),
         (labelled, few, 0),
         (reductions.learn_by_sanitizing(labelled, dichotomies.thresholds(bits=1)), few, 0),
         (reductions.empirical(many, n=1, rows=2), many_rows, 1),
         (many, many_rows, 0),
-    ):
-        law = jax.jit(lambda n, algorithm=algorithm, data=data: algorithm.pmf(data(n)))(jnp.int32(n))
+    )
+    laws = jax.jit(lambda *ns: [algorithm.pmf(data(n)) for (algorithm, data, _), n in zip(asked, ns, strict=True)])
+    for (algorithm, *_), law in zip(asked, laws(*(np.int32(n) for *_, n in asked)), strict=True):
         assert np.isnan(law).all(), type(algorithm).__name__
 
 

@@ -125,11 +125,14 @@ def test_runs_that_reach_an_end_of_the_range_have_the_digits_of_whole_rows():
 
 def test_starts_that_are_not_used_are_at_the_end_and_not_below_it():
     points, values = build(CASES["ties"])
-    sample = Sample.promised(points, jnp.ones((ROWS,), jnp.int32), jnp.int32(len(values)))
-    starts = concept.quality(sample, jnp.int32(BITS), LIMBS).starts
-    end = starts.end[None]
-    assert counted(starts, end, "left").tolist() == [len(values) + 1]
-    assert counted(starts, end, "right").tolist() == [ROWS + 1]
+
+    @jax.jit
+    def at_the_end(points):
+        sample = Sample.promised(points, jnp.ones((ROWS,), jnp.int32), jnp.int32(len(values)))
+        starts = concept.quality(sample, jnp.int32(BITS), LIMBS).starts
+        return [counted(starts, starts.end[None], side)[0] for side in ("left", "right")]
+
+    assert at_the_end(points) == [len(values) + 1, ROWS + 1]
 
 
 @pytest.mark.thorough
@@ -203,6 +206,9 @@ def test_who_gets_scaled_points():
     assert forms[0] is scaled.Scaled and forms[1] is not scaled.Scaled
 
 
+digits_of_one_more = jax.jit(lambda *given: scaled._digits(*scaled._one_more(*given)))
+
+
 @pytest.mark.parametrize("more", [False, True])
 def test_one_more_is_counted_in_lengths_of_up_to_64_digits(more):
     lengths = [
@@ -218,10 +224,10 @@ def test_one_more_is_counted_in_lengths_of_up_to_64_digits(more):
     ]
     sizes = [length.bit_length() for length in lengths]
     words = np.array([length << 64 - size for length, size in zip(lengths, sizes, strict=True)], np.uint64)
-    high, low = (jnp.asarray((words >> np.uint64(shift)).astype(np.uint32)) for shift in (32, 0))
-    found = jnp.zeros(len(lengths), bool), high, low, jnp.array(sizes, jnp.int32)
-    moved = scaled._one_more(found, jnp.full(len(lengths), more), jnp.ones(len(lengths), jnp.int32))
-    assert scaled._digits(*moved).tolist() == [(length + more).bit_length() for length in lengths]
+    high, low = ((words >> np.uint64(shift)).astype(np.uint32) for shift in (32, 0))
+    found = np.zeros(len(lengths), bool), high, low, np.array(sizes, np.int32)
+    digits = digits_of_one_more(found, np.full(len(lengths), more), np.ones(len(lengths), np.int32))
+    assert digits.tolist() == [(length + more).bit_length() for length in lengths]
 
 
 def test_distances_from_a_pivot_are_those_of_whole_numbers():

@@ -76,16 +76,22 @@ def test_what_lies_past_the_last_example_plays_no_part():
 def test_the_noise_of_a_round_and_its_choice_have_coins_of_their_own(monkeypatch):
     """Privacy is proved for independent ones: neither gets the key of the other, or that of the round."""
     mine, data, used = learner(bits=2), Assignments.create([[0, 1], [1, 1], [1, 0]], [1, 0, 0]), []
+
+    @jax.jit
+    def all_keys(key):
+        mine.choose(key, mine.prepare(data), data.valid, None, None)
+        return [jax.random.key_data(one) for one in (*used, key)]
+
     monkeypatch.setattr(type(mine), "_noise", lambda self, key: used.append(key) or jnp.zeros(()))
     monkeypatch.setattr(SelectLiteral, "draw", lambda self, key, *seen, **given: used.append(key))
-    mine.choose(jax.random.key(0), mine.prepare(data), data.valid, None, None)
-    assert len(used) == 2
-    assert len(np.unique([jax.random.key_data(key) for key in (*used, jax.random.key(0))], axis=0)) == 3
+    assert len(np.unique(all_keys(jax.random.key(0)), axis=0)) == 3 and len(used) == 2
 
 
 def test_a_round_draws_noise_for_all_rounds_together():
     """floor(Lap(R/e_w)) is 8 or more with probability exp(-8 e_w/R)/2: all R rounds tell one noisy test."""
-    noise = jax.jit(jax.vmap(learner(noise=0.4, rounds=3)._noise))(jax.random.split(jax.random.key(0), 1000))
+    mine = learner(noise=0.4, rounds=3)
+    draw = jax.jit(lambda key: jax.vmap(mine._noise)(jax.random.split(key, 1000)))
+    noise = np.asarray(draw(jax.random.key(0)))
     for far in (np.sum(noise >= 8), np.sum(noise < -8)):
         assert stats.binomtest(int(far), 1000, math.exp(-8 * 0.4 / 3) / 2).pvalue > 2e-5
 
@@ -192,12 +198,13 @@ def test_population_errors_are_sums_over_all_assignments(duals):
     points = np.array(list(itertools.product((0, 1), repeat=3)))
     mass = np.prod(np.where(points == 1, p, 1 - p), axis=1)
     data = Assignments.create(points, np.zeros(8, int))
-    for target, chosen in (([0], [0, 5, 5]), ([3, 4], [3]), ([0, 1], [2, 5]), ([5, 0], [4, 2])):
+    predict = jax.jit(lambda literals, data: literals.predict(data))
+    for target, chosen in (([0], [0, 5]), ([3, 4], [3, 3]), ([0, 1], [2, 5]), ([5, 0], [4, 2])):
         law = concept.product(bits=3, target=target, p=p, disjunction=duals[0])
         hypothesis = Literals(literals=jnp.array(chosen, jnp.int32), disjunction=duals[1])
         goal = Literals(literals=jnp.array(target, jnp.int32), disjunction=duals[0])
-        wrong = (hypothesis.predict(data) != goal.predict(data))[:8]
-        np.testing.assert_allclose(law.error(hypothesis), mass[np.asarray(wrong)].sum(), atol=2e-6)
+        wrong = (np.asarray(predict(hypothesis, data)) != np.asarray(predict(goal, data)))[:8]
+        np.testing.assert_allclose(law.error(hypothesis), mass[wrong].sum(), atol=2e-6)
 
 
 @pytest.mark.thorough
@@ -326,9 +333,10 @@ def test_what_no_run_releases_has_no_probability():
             mine.log_prob(data, concept.Literals(literals=jnp.array(literals, jnp.int32), disjunction=disjunction))
         )
 
-    laws = [math.exp(log_prob([i, j])) for i in range(4) for j in range(4)]
-    assert sum(laws) == pytest.approx(1.0, rel=1e-5)
-    assert log_prob([0, 5]) == log_prob([-1, 0]) == -math.inf
+    outputs = np.array([(i, j) for i in range(4) for j in range(4)] + [(0, 5), (-1, 0)], np.int32)
+    of_one = lambda literals: mine.log_prob(data, concept.Literals(literals=literals, disjunction=False))  # noqa: E731
+    logs = np.asarray(jax.jit(jax.vmap(of_one))(outputs), float)
+    assert np.exp(logs[:16]).sum() == pytest.approx(1.0, rel=1e-5) and logs[16:].tolist() == [-math.inf] * 2
     for wrong in ([0], [0, 1, 2]):
         with pytest.raises(ValueError, match="output must be like what 2 rounds release"):
             log_prob(wrong)

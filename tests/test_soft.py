@@ -42,18 +42,21 @@ def keys(draws=DRAWS, seed=0):
 
 @functools.cache
 def sampler(name):
-    """Many draws at a temperature, compiled once for all temperatures and data."""
+    """Many draws at a temperature, compiled once for all temperatures, data, and rows that count."""
 
     @jax.jit
-    def run(temperature, *data):
+    def run(temperature, where, first, *rest):
         mechanism = EVERY[name](temperature=temperature)
-        return jax.vmap(lambda key: mechanism(key, *data))(keys())
+        if name in CHOOSERS:
+            return jax.vmap(lambda key: mechanism(key, candidates(first, where=where)))(keys())
+        return jax.vmap(lambda key: mechanism(key, first, *rest, where=where))(keys())
 
     return run
 
 
-def draws(name, temperature, *data):
-    return np.asarray(sampler(name)(np.float32(temperature), *(np.float32(each) for each in data or DATA[name])))
+def draws(name, temperature, where=(True,) * 5):
+    data = (np.float32(each) for each in DATA[name])
+    return np.asarray(sampler(name)(np.float32(temperature), np.array(where), *data))
 
 
 # --------------------------------------------------------------------------------------------------------- derivatives
@@ -66,7 +69,6 @@ def test_gradients_are_those_of_finite_differences(name, x64):
     direction = np.random.default_rng(0).normal(size=data.size + 2)
     weight = jnp.asarray(np.random.default_rng(1).normal(size=data.size + 1))
 
-    @jax.jit
     def loss(given):
         extra = {"delta": 0.2} if name == "stability" else {}
         extra |= {"fraction": 0.4} if name == "quantile" else {}
@@ -75,17 +77,22 @@ def test_gradients_are_those_of_finite_differences(name, x64):
         output = jnp.atleast_1d(mechanism(jax.random.key(3), given[:-2], *rest))
         return jnp.sum(jnp.sin(3 * output) * weight[: output.size])
 
-    at = jnp.asarray([*data, 1.3, 0.6])
-    grad = jax.jit(jax.grad(loss))(at)
-    forward = jax.jit(lambda at: jax.jvp(loss, (at,), (jnp.asarray(direction),))[1])(at)
+    at = np.array([*data, 1.3, 0.6])
     step = 1e-5
     shifts = np.concatenate([np.eye(at.size), direction[None]]) * step
-    both = jax.jit(jax.vmap(lambda shift: (loss(at + shift) - loss(at - shift)) / (2 * step)))(jnp.asarray(shifts))
-    scale = float(jnp.max(jnp.abs(grad)))
+
+    @jax.jit
+    def derivatives(at):
+        both = jax.lax.map(loss, at[None] + jnp.asarray(np.concatenate([shifts, -shifts]))).reshape(2, -1)
+        forward = jax.jvp(loss, (at,), (jnp.asarray(direction),))[1]
+        return jax.grad(loss)(at), forward, (both[0] - both[1]) / (2 * step)
+
+    grad, forward, both = map(np.asarray, derivatives(at))
+    scale = np.abs(grad).max()
     assert scale > 1e-3
     np.testing.assert_allclose(grad, both[:-1], atol=1e-6 * scale)
     np.testing.assert_allclose(forward, both[-1], atol=1e-6 * np.abs(direction).sum() * scale)
-    np.testing.assert_allclose(forward, grad @ jnp.asarray(direction), rtol=1e-9)
+    np.testing.assert_allclose(forward, grad @ direction, rtol=1e-9)
 
 
 def test_the_expected_loss_by_the_law_is_smooth_where_features_change_places(x64):
@@ -288,23 +295,23 @@ def test_empty_data():
     assert [np.asarray(part).tolist() for part in median.law(none)] == [[2.0, 4.0], [1.0]]
     assert 2.0 <= float(median(jax.random.key(0), none)) <= 4.0
     nobody = candidates([1.0, 2.0], where=[False, False])
-    assert CHOOSERS["concrete"](temperature=0.3)(jax.random.key(0), nobody).tolist() == [0.0, 0.0]
     assert CHOOSERS["perturbed"](temperature=0.3)(jax.random.key(0), nobody).tolist() == [0.0, 0.0]
-    assert CHOOSERS["stability"](temperature=0.3)(jax.random.key(0), nobody).tolist() == [0.0, 0.0, 1.0]
+    for name in ("concrete", "stability"):  # by the programs of the tests above
+        drawn = draws(name, 0.3, where=(False,) * 5)
+        assert (drawn == np.arange(drawn.shape[1]) // 5).all()
 
 
 def test_what_traced_data_hide_comes_back_as_nan():
-    broken = jnp.asarray([1.0, jnp.nan, 2.0], jnp.float32)
-    for name in ("concrete", "quantile"):
-        assert np.all(
-            np.isnan(jax.jit(lambda x, name=name: EVERY[name](temperature=0.5)(jax.random.key(0), x))(broken))
-        )
+    broken, fine = np.float32([1.0, np.nan, 2.0]), np.float32([1.0, 5.0, 2.0])
+    concrete = jax.jit(lambda scores: EVERY["concrete"](temperature=0.5)(jax.random.key(0), scores))
+    assert np.isnan(concrete(broken)).all()
 
     @jax.jit
-    def between(low, high):
-        return POINTS["quantile"](temperature=0.5, low=low, high=high)(jax.random.key(0), jnp.array([1.0, 5.0]))
+    def between(low, high, values):
+        return POINTS["quantile"](temperature=0.5, low=low, high=high)(jax.random.key(0), values)
 
-    assert np.isnan(between(2.0, 1.0)) and np.isnan(between(1.0, 1.0)) and 1.0 <= between(1.0, 2.0) <= 2.0
+    assert np.isnan(between(1.0, 2.0, broken)) and 1.0 <= between(1.0, 2.0, fine) <= 2.0
+    assert np.isnan(between(2.0, 1.0, fine)) and np.isnan(between(1.0, 1.0, fine))
 
 
 @pytest.mark.parametrize(
@@ -348,8 +355,9 @@ def test_what_hardly_ever_ends_in_bottom_keeps_the_digits_of_its_logarithm():
     keep, scores = stability.mechanism(epsilon=1.0, delta=1e-3), jnp.array([60.0, 0.0])
     bottom = Outcome(hypothesis=jnp.int32(0), status=jnp.int32(Status.BOTTOM), info={})
     with jax.enable_x64(True):
-        exact = math.log(keep.pmf(jnp.array([60.0, 0.0]))[-1])
-    assert exact < -20 and float(estimators.log_prob(keep, scores, bottom)) == pytest.approx(exact, rel=1e-5)
+        exact = math.log(np.asarray(keep.pmf(np.array([60.0, 0.0])))[-1])
+    found = jax.jit(lambda scores: estimators.log_prob(keep, scores, bottom))(scores)
+    assert exact < -20 and float(found) == pytest.approx(exact, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["stability", builders.thorough("threshold")])
@@ -443,7 +451,7 @@ def test_the_score_function_knows_bottom_and_densities():
 
         return estimators.score_function(key, keep, scores, worth, draws=BATCH)
 
-    exact = np.asarray(jax.grad(lambda scores: estimators.expectation(keep, scores, losses))(jnp.asarray(scores)))
+    exact = np.asarray(jax.jit(jax.grad(lambda scores: estimators.expectation(keep, scores, losses)))(scores))
     found = gradients(of_bottom, scores)
     assert not is_biased(found, exact) and is_biased(found, 1.3 * exact)
 
@@ -471,9 +479,10 @@ def test_traced_labels_beyond_0_and_1_make_no_threshold():
     """An example with label -1 would count as -1 or 2, and epsilon would exceed the promise. Rows that do not count are ignored."""
     stump = soft.threshold(epsilon=1.0, temperature=0.0, low=0.0, high=1.0)
     law = jax.jit(lambda y, where: stump.law(jnp.array([0.5, 0.25]), y, where=where)[1])
-    both, one = jnp.array([True, True]), jnp.array([True, False])
-    assert all(jnp.isnan(law(jnp.array([label, 1.0]), both)).all() for label in (-1.0, 2.0))
-    assert (law(jnp.array([0.0, 1.0]), both) > 0).all() and not jnp.isnan(law(jnp.array([1.0, -1.0]), one)).any()
+    both, one = np.array([True, True]), np.array([True, False])
+    given = lambda y, where: np.asarray(law(np.float32(y), where))  # noqa: E731
+    assert all(np.isnan(given([label, 1.0], both)).all() for label in (-1.0, 2.0))
+    assert (given([0.0, 1.0], both) > 0).all() and not np.isnan(given([1.0, -1.0], one)).any()
 
 
 def test_no_more_rows_than_floats_count():
@@ -517,7 +526,7 @@ def test_laws_of_tied_values_have_the_derivatives_of_one_order(kind, x64):
         ends, chances = made.law(values, *rest)
         return jnp.sum(chances * (ends[1:] + ends[:-1]) / 2)
 
-    slope, values = jax.jit(jax.grad(mean)), jnp.array([3.0, 3.0, 3.0, 7.0])
-    apart = slope(values + jnp.array([0.0, 1e-9, 2e-9, 0.0]))
+    slope, values = jax.jit(jax.grad(mean)), np.array([3.0, 3.0, 3.0, 7.0])
+    apart = np.asarray(slope(values + np.array([0.0, 1e-9, 2e-9, 0.0])))
     np.testing.assert_allclose(slope(values), apart, atol=1e-6)
     assert np.ptp(apart[:3]) > 0.05

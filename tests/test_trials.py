@@ -117,16 +117,21 @@ def undivided(batch):
     return engine.count(last_bits, 1.0, trials=MANY, **given_to_all), floats
 
 
-@settings(max_examples=10, deadline=None)
-@given(st.lists(st.integers(0, MANY), max_size=5), st.sampled_from([1, 8, 32]))
-def test_same_result_for_any_chunks(cuts, batch):
-    ranges = list(itertools.pairwise(sorted({0, MANY, *cuts})))
+@pytest.mark.parametrize("batch", [1, 8, builders.thorough(32)])
+def test_same_result_for_any_chunks(batch):
     given_to_all = {"root": ROOT, "cell": 1, "batch": batch}
     whole, floats = undivided(batch)
-    parts = [engine.count(last_bits, 1.0, first=a, trials=b - a, **given_to_all) for a, b in ranges]
-    assert whole == sum(parts)
-    pieces = [engine.evaluate(fickle, 1.0, first=a, draws=b - a, **given_to_all)[0] for a, b in ranges]
-    np.testing.assert_array_equal(floats, np.concatenate(pieces))
+
+    @settings(max_examples=5)
+    @given(st.lists(st.integers(0, MANY), max_size=5))
+    def check(cuts):
+        ranges = list(itertools.pairwise(sorted({0, MANY, *cuts})))
+        parts = [engine.count(last_bits, 1.0, first=a, trials=b - a, **given_to_all) for a, b in ranges]
+        assert whole == sum(parts)
+        pieces = [engine.evaluate(fickle, 1.0, first=a, draws=b - a, **given_to_all)[0] for a, b in ranges]
+        np.testing.assert_array_equal(floats, np.concatenate(pieces))
+
+    check()
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (7, 8), (13, 5000), (100_000, 400_001)])
@@ -143,7 +148,7 @@ def four_words(key, params):
     return jax.random.bits(key, (4,), jnp.uint32)
 
 
-@pytest.mark.parametrize("batch", [1, 7, 100, 1024])
+@pytest.mark.parametrize("batch", [1, builders.thorough(7), 100, 1024])
 def test_integer_trials_do_not_depend_on_batch(batch):
     got = engine.count(four_words, None, root=ROOT, cell=2, first=3, trials=500, batch=batch)
     other = engine.count(four_words, None, root=ROOT, cell=2, first=3, trials=500, batch=33)
@@ -152,7 +157,7 @@ def test_integer_trials_do_not_depend_on_batch(batch):
 
 def test_cells_and_roots_are_different_streams():
     sums = {
-        engine.count(last_bits, 1.0, root=engine.root_key(seed), cell=cell, trials=400)
+        engine.count(last_bits, 1.0, root=engine.root_key(seed), cell=cell, trials=400, batch=8)
         for seed in (0, 1)
         for cell in (0, 1, 2**32 - 1)
     }
@@ -379,7 +384,7 @@ def test_free_memory_is_a_number_of_bytes():
 
 def test_reports_add_up():
     seen = []
-    engine.count(last_bits, 1.0, root=ROOT, cell=0, first=7, trials=1000, batch=16, report=seen.append)
+    engine.count(last_bits, 1.0, root=ROOT, cell=0, first=7, trials=1000, batch=8, report=seen.append)
     assert sum(seen) == 1000 and len(seen) > 1
     seen.clear()
     engine.evaluate(fickle, 1.0, root=ROOT, cell=0, first=7, draws=30, report=seen.append)
@@ -661,9 +666,9 @@ def test_search_refuses(change, error, words):
 def test_stored_chunks_give_the_same_result(tmp_path, chunk):
     with open_store(tmp_path, {}) as store:
         place = {"store": store, "root": ROOT, "cell": 4}
-        got = resumable.count(counters, {"p": 0.3}, key={"what": "sums"}, trials=50, chunk=chunk, **place)
+        got = resumable.count(counters, {"p": 0.3}, key={"what": "sums"}, trials=50, chunk=chunk, batch=5, **place)
         draws = resumable.evaluate(fickle, 1.0, key={"what": "law"}, draws=21, chunk=chunk, **place)
-    want = engine.count(counters, {"p": 0.3}, root=ROOT, cell=4, trials=50)
+    want = engine.count(counters, {"p": 0.3}, root=ROOT, cell=4, trials=50, batch=5)
     assert as_lists(got) == as_lists(want)
     assert [np.asarray(leaf).dtype for leaf in jax.tree.leaves(got)] == [np.int64] * 4
     for stored, direct in zip(draws, engine.evaluate(fickle, 1.0, root=ROOT, cell=4, draws=21), strict=True):
