@@ -173,15 +173,34 @@ def choosing_delta(m, alpha, epsilon):
 
 
 @pytest.mark.parametrize(
-    ("growth", "alpha", "epsilon", "delta"), [(1, 0.1, 1e-3, 0.01), (1, 0.1, 1.0, 1e-6), (7, 0.5, 0.1, 0.4)]
+    ("growth", "alpha", "epsilon", "delta", "least"),
+    [(1, 0.5, 1.0, 1e-6, 0.9), (2, 0.1, 1.0, 1e-6, 0.9), (7, 0.5, 0.1, 0.4, 0.2), (2, 0.9, 16.0, 0.1, 0.75)],
 )
-def test_choosing_mechanism_needs_the_largest_of_its_three_demands(growth, alpha, epsilon, delta):
-    needed = [
-        16 / (alpha * epsilon) * math.log(1 / (2 * delta)),
-        4 / alpha + 16 / (alpha * epsilon) * math.log(growth / delta),
-        16 / (alpha * epsilon) * math.log(4 * growth / epsilon),
-    ]
-    assert bounds.choosing_mechanism_privacy(growth, alpha, epsilon, delta) == pytest.approx(max(needed), rel=1e-12)
+def test_choosing_mechanism_is_private_at_its_size_and_needs_nearly_all_of_it(growth, alpha, epsilon, delta, least):
+    """One solution with most of the records, next to the threshold of the test and below, and others that come and go."""
+
+    def worst(n):
+        found, threshold = 0.0, int(alpha * n / 2)
+        tops = {*range(min(threshold + 3, 60)), *range(max(0, threshold - 3), threshold + 4)}
+        for top, new, lost, step in itertools.product(
+            tops, (0, growth - 1, growth), (0, growth - 1, growth), (-1, 0, 1)
+        ):
+            if top + step < 0 or new + (step == 1) > growth or lost + (step == -1) > growth:
+                continue
+            one = choosing_law((top, *[0] * new, *[1] * lost), n, alpha, epsilon)
+            other = choosing_law((top + step, *[1] * new, *[0] * lost), n, alpha, epsilon)
+            one, other = (np.asarray(law) for law in (one, other))
+            for p, q in ((one, other), (other, one)):
+                found = max(found, float(np.maximum(0, p - math.exp(epsilon) * q).sum()))
+        return found
+
+    n = math.ceil(bounds.choosing_mechanism_privacy(growth, alpha, epsilon, delta))
+    assert worst(n) <= delta < worst(math.ceil(least * n) - 1)
+
+
+def test_choosing_mechanism_needs_a_size_at_every_epsilon():
+    sizes = [bounds.choosing_mechanism_privacy(3, 0.5, epsilon, 0.1) for epsilon in (1e-300, 1e-3, 1.0, 1e3, 1e300)]
+    assert all(map(math.isfinite, sizes)) and sorted(sizes, reverse=True) == sizes
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-5])

@@ -234,6 +234,71 @@ def test_a_small_change_of_the_law_with_the_order_of_records_is_seen() -> None:
         check(Ordered(1.0), n=2, domain=2)
 
 
+def law_alone(law: Any, epsilon: float = 1.0) -> Any:
+    """An algorithm on points that only states a law, and a guarantee."""
+
+    class Alone:
+        kind = Points
+
+        def guarantee(self) -> Guarantee:
+            return Guarantee(epsilon, 0.0, REPLACE_ONE)
+
+        def pmf(self, points: Any) -> Any:
+            return law(points.x[:, 0])
+
+        def __call__(self, key: Any, points: Any) -> Any:
+            raise NotImplementedError
+
+    return Alone()
+
+
+@pytest.mark.parametrize("outcomes", [100, 2**17])
+def test_many_small_changes_with_the_order_of_records_are_a_large_one(outcomes: int) -> None:
+    """In double precision, with sums that are off by 4e-13, and in single precision, where the laws have nothing in common."""
+    first = np.arange(outcomes) < outcomes // 2
+
+    def in_double(half: Any) -> Any:
+        return 1 / outcomes + 9e-6 * np.where(first, 1.0, -1.0) * half + 4e-15
+
+    def in_single(half: Any) -> Any:
+        return jnp.where(first == half, jnp.float32(2 / outcomes), jnp.float32(0.0))
+
+    law = in_double if outcomes == 100 else in_single
+    with pytest.raises(ValueError, match="ordered must be True"):
+        check(law_alone(lambda x: law(x[0] > x[1])), n=2, domain=2)
+
+
+@pytest.mark.parametrize("narrow", [jnp.float16, jnp.bfloat16, "numpy"])
+def test_a_law_in_half_precision_is_refused(narrow: Any) -> None:
+    """Also of one that returns it in double precision, but for NumPy's, where nothing else is seen."""
+
+    def law(x: Any) -> Any:
+        p = 0.5 + 1.2e-4 * x[0].astype(float) * jnp.array([1.0, -1.0])
+        return np.asarray(p).astype(np.float16) if narrow == "numpy" else p.astype(narrow).astype(float)
+
+    with pytest.raises(ValueError, match=r"16 bits or fewer|float16"):
+        check(law_alone(law), n=1, domain=2, epsilon=0.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [700.0, 709.0, 2000.0])
+def test_a_private_law_whose_probabilities_are_no_floats_is_not_refuted(epsilon: float) -> None:
+    vote = lambda x: jax.nn.softmax(epsilon / 2 * (2 * x[0].astype(float) - 1) * jnp.array([-1.0, 1.0]))  # noqa: E731
+    report = check(law_alone(vote, epsilon), n=1, domain=2)
+    assert report.holds is (True if epsilon == 700.0 else None)
+    assert not report.refutes(Guarantee(epsilon, 0.0, REPLACE_ONE))
+
+
+def test_outcomes_that_are_rare_each_count_together_in_divergences() -> None:
+    pairs = np.array([[0, 1], [1, 0]])
+    leak = np.kron(np.eye(2), np.full(2000, 1 / 2000))
+    assert dominating.renyi(leak, pairs, 1e-3, 2.0) == dominating.concentration(leak, pairs, 1e-3) == math.inf
+    whole = np.array([[0.75, 0.25], [0.25, 0.75]])
+    spread = np.repeat(whole / 2000, 2000, axis=1)
+    assert math.isclose(dominating.renyi(spread, pairs, 1e-3, 2.0), dominating.renyi(whole, pairs, 0.0, 2.0))
+    rounded = np.array([[1.0, 1e-13], [1.0, 0.0]])
+    assert dominating.renyi(rounded, pairs, 1e-12, 2.0) == 0.0
+
+
 def test_an_epsilon_whose_exponential_is_no_float_is_reckoned_with() -> None:
     class Extreme:
         kind = Points

@@ -206,6 +206,12 @@ def test_small_errors_keep_their_digits():
     assert error([0.5, 0.25], [0, 2], [0, 3]) == 0.5 and error([0.5, 0.25], [0, 1], [2]) == 0.25
 
 
+def test_no_examples_may_be_given_as_an_empty_list():
+    assert int(Assignments.create(np.zeros((0, 5), int), []).n_valid) == 0
+    with pytest.raises(TypeError, match="y must hold booleans"):
+        Assignments.create(np.zeros((1, 5), int), [0.5])
+
+
 def test_literals_of_no_variable_have_no_label():
     data = Assignments.create([[1, 0]], [1])
     with pytest.raises(ValueError, match="literals must be from 0 to 3, got 7"):

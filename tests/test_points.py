@@ -653,6 +653,7 @@ def test_what_is_no_hypothesis_or_no_event_is_refused() -> None:
         lambda: RANDOM.probability(sample, 3),
         lambda: points.hashed(bits=3, epsilon=1.0).pmf(sample),
         lambda: points.hashed(bits=3, epsilon=1.0).success_probability(sample, error=0.1),
+        lambda: points.hashed(bits=3, epsilon=1.0).log_prob(sample, hypothesis),
     ):
         with pytest.raises(TypeError, match=r"must be|given its hash"):
             call()

@@ -226,6 +226,8 @@ def test_errors_of_given_points_are_their_probabilities():
     assert float(law.error(halfplane_concept.halfplane(bits=4, p=1, q=np.int64(1), r=8))) == 0.0
     sure = concept.masses(bits=4, points=np.array([[1, 1], [9, 9], [3, 3]]), target=target, p=[0.5, 0.5 - 5e-7, 0.0])
     assert sure.x.shape[0] == 2 and float(jnp.sum(sure.share)) == 1.0  # what has no probability has no mass
+    rounded = concept.masses(bits=4, points=[(1, 1), (9, 9)], target=target, p=[1 - 1e-12, 1e-12])
+    assert rounded.x.shape[0] == 1 and rounded.ends.shape == (0,)  # what is rounded to 0 is never drawn
     triangle = concept.convex(bits=4, corners=np.array([[0, 0], [8, 0], [0, 8]]))
     assert np.array_equal(concept.label(triangle, all_points(4)), concept.label(target, all_points(4)))
 

@@ -80,7 +80,8 @@ def split_masses(law: Law, interval: float) -> tuple[dict[int, float], float]:
     if not len(losses):
         return {}, infinite
     points = np.floor(losses / interval).astype(np.int64)
-    upper = masses * (np.expm1(points * interval - losses) / math.expm1(-interval))
+    # The quotient may have been rounded up to the next grid point.
+    upper = masses * np.maximum(np.expm1(points * interval - losses) / math.expm1(-interval), 0.0)
     start, size = points.min(), np.ptp(points) + 2
     grid = np.bincount(points - start, masses - upper, size) + np.bincount(points - start + 1, upper, size)
     thick = np.flatnonzero(grid > _THIN)

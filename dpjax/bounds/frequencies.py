@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpjax.bounds.mechanisms import choosing_mechanism, choosing_mechanism_privacy, stability_gap
+from dpjax.bounds.mechanisms import choosing_mechanism_privacy, stability_gap
 from dpjax.core import arguments, bisection
 
 MOST_COUNTED = 2**53  # a threshold that floats hold
@@ -240,32 +240,39 @@ def san_points_budget(
     *,
     sqrt: Callable[[Any], Any] = math.sqrt,
     log: Callable[[Any], Any] = math.log,
+    larger: Callable[[Any, Any], Any] = max,
 ) -> tuple[Any, Any]:
     """(e, d): what each of the R choices, and each of the two counts that differ between neighbours, may spend.
 
-    e = epsilon / sqrt(8 (R + 2) ln(5/delta)) and d = 2 delta/(5R). By BNS Theorem 2.5 with slack delta/5, R + 2 mechanisms cost
-    sqrt(2 (R + 2) ln(5/delta)) e + 2 (R + 2) e^2 = epsilon/2 + epsilon^2 / (4 ln(5/delta)) <= epsilon for epsilon <= 2 ln(5/delta), and
-    R d + delta/5 = 3 delta/5. (That theorem is stated for e <= 1. Its proof holds for every e: the mean privacy loss of an e-private
-    mechanism is at most e (exp(e) - 1) / (exp(e) + 1) <= e^2 / 2, a quarter of what it allows.)
+    d = 2 delta/(5R), and e is the larger of two:
+
+    - epsilon/(R + 2), by basic composition of R + 2 mechanisms; larger up to R = 100 or so.
+    - epsilon / sqrt(8 (R + 2) ln(5/delta)). By BNS Theorem 2.5 with slack delta/5, R + 2 mechanisms cost sqrt(2 (R + 2) ln(5/delta)) e +
+      2 (R + 2) e^2 = epsilon/2 + epsilon^2 / (4 ln(5/delta)) <= epsilon for epsilon <= 2 ln(5/delta), and R d + delta/5 = 3 delta/5. (That
+      theorem is stated for e <= 1. Its proof holds for every e: the mean privacy loss of an e-private mechanism is at most
+      e (exp(e) - 1) / (exp(e) + 1) <= e^2 / 2, a quarter of what it allows.)
 
     Example:
         >>> e, d = san_points_budget(1.0, 1e-6, 4)
         >>> float(round(1 / e, 2)), float(d)
-        (27.21, 1e-07)
+        (6.0, 1e-07)
+        >>> float(round(1 / san_points_budget(1.0, 1e-6, 200)[0], 1))
+        157.9
     """
     epsilon, delta, rounds = arguments.epsilon(epsilon), arguments.delta(delta), arguments.count("rounds", rounds)
-    return epsilon / sqrt(8 * (rounds + 2) * log(5 / delta)), 2 * delta / (5 * rounds)
+    each = larger(epsilon / (rounds + 2), epsilon / sqrt(8 * (rounds + 2) * log(5 / delta)))
+    return each, 2 * delta / (5 * rounds)
 
 
 def san_points_private(epsilon: float, delta: float, alpha: float) -> int:
     """The least n for which every round's Choosing Mechanism is proved private.
 
     Raises:
-        TypeError, ValueError: an argument out of range, or epsilon > 2 ln(5/delta), for which the composition does not hold.
+        TypeError, ValueError: an argument out of range, or epsilon > 2 ln(5/delta), for which advanced composition does not hold.
 
     Example:
         >>> san_points_private(1.0, 1e-6, 0.5)
-        28085
+        3232
     """
     e, d = _san_points(epsilon, delta, alpha)
     return math.ceil(choosing_mechanism_privacy(1, alpha / 2, e, d) * _MORE)
@@ -274,17 +281,27 @@ def san_points_private(epsilon: float, delta: float, alpha: float) -> int:
 def san_points(epsilon: float, delta: float, alpha: float, beta: float) -> int:
     """An n for which SanPoints is private and within alpha except with probability beta (BNS Theorem 4.6, for the mechanisms that run).
 
-    Every round meets Lemma 4.5 with beta/(2R), and none of the R noises exceeds alpha n: R exp(-e alpha n) <= beta/2.
+    While a point of alpha n rows is left, a round goes wrong if its test fails, which compares that count and noise of scale 4/e with
+    alpha n/4: exp(-(e/4) (3/4) alpha n)/2; or if it chooses one of the at most n points with less than alpha n/2 rows:
+    n exp(-(e/4) alpha n/2), as Lemma 4.5, whose formula counts delta, too. Otherwise it takes a point of alpha n/2 rows, and after R rounds
+    no point of alpha n rows is left. The noise of a round exceeds alpha n with probability exp(-e alpha n). R times the sum of the three is
+    at most beta.
 
     Example:
         >>> san_points(1.0, 1e-6, 0.5, 0.1)
-        48696
+        3232
     """
     arguments.fractions(beta=beta)
-    e, d = _san_points(epsilon, delta, alpha)
-    share = beta / (2 * san_points_rounds(alpha))
-    chosen = math.ceil(choosing_mechanism(1, alpha / 2, share, e, d))
-    return max(chosen, math.ceil(-math.log(share) / (e * alpha)))
+    e, _ = _san_points(epsilon, delta, alpha)
+    share = beta / san_points_rounds(alpha)
+
+    def suffices(n: int) -> bool:
+        unit = e * alpha * n / 4
+        return math.exp(-0.75 * unit) / 2 + n * math.exp(-unit / 2) + math.exp(-4 * unit) <= share
+
+    # n exp(-e alpha n/8) falls from 8/(e alpha) on.
+    first = max(san_points_private(epsilon, delta, alpha), math.ceil(8 / (e * alpha)))
+    return bisection.least_rows(suffices, first, alpha=alpha, epsilon=e)
 
 
 def _san_points(epsilon: float, delta: float, alpha: float) -> tuple[float, float]:

@@ -137,10 +137,9 @@ def choosing_mechanism(growth: int, alpha: float, beta: float, epsilon: float, d
     At that size it is (eps, delta)-private under replace-one, the size being public (BNS, Lemma 4.4), and
     picks a solution within alpha m of the best with probability 1 - beta (Lemma 4.5, same formula).
 
-    The proof of Lemma 4.4 needs `choosing_mechanism_privacy`, whose 4/a + (16/(a eps)) ln(k/delta) is more than the
-    formula if exp(eps/4) > 16/(a b eps), hence only if eps > 4.8. There the printed lemma may be false, and at
-    eps = 16, delta = 0.1, a = b = 0.9, k = 1 it is: on three rows a solution of score 1 is picked with
-    probability 0.123, one of score 0 never.
+    Privacy by `choosing_mechanism_privacy` needs more than the formula if 1 + exp(eps/4) > 256 k/(a^2 b^2 eps^2 delta),
+    hence only if eps > 6.4. There the printed lemma may be false, and at eps = 16, delta = 0.1, a = b = 0.9, k = 1 it
+    is: on three rows a solution of score 1 is picked with probability 0.123, one of score 0 never.
 
     Args:
         growth: k, how many scores one more record can raise, >= 1.
@@ -174,9 +173,23 @@ def choosing_mechanism(growth: int, alpha: float, beta: float, epsilon: float, d
 def choosing_mechanism_privacy(growth: int, alpha: float, epsilon: float, delta: float) -> float:
     """Examples that already make the Choosing Mechanism private, useful or not: beta plays no part in it.
 
-    max{ (16/(a eps)) ln(1/(2 delta)),  4/a + (16/(a eps)) ln(k/delta),  (16/(a eps)) ln(4k/eps) }: the
-    three sizes that the proof of BNS, Lemma 4.4 really uses, for its case (a), its Fact 1 and its Fact 3.
-    Privacy is under replace-one, the size being public.
+    (8/(a eps)) ln(k (1 + exp(eps/4))/delta), for every eps: half of what the proof of BNS, Lemma 4.4 uses, which counts
+    solutions only where a score of a n/4 makes step 1 likely. Privacy is under replace-one, the size being public; and
+    under add/remove for this parameter n, whatever the number of records.
+
+    Proof. Let p be the probability that step 1 passes, w(f) = exp(eps q(f)/4), Z the sum of w over the solutions of
+    score >= 1, m the largest score; primes mark the neighbour, where at most k scores are higher by 1 and at most k
+    lower. Then p <= exp(eps/4) p', w <= exp(eps/4) w' and Z' <= exp(eps/4) (Z + k).
+
+    - A solution that both support: P(f)/P'(f) = (p/p') (w/w') (Z'/Z) <= exp(3 eps/4) (1 + k/Z). What is above exp(eps)
+      is at most the share 1 - 1/(1 + k/Z) < k/Z of P(f), and p k/Z of all of them.
+    - The at most k solutions that the neighbour does not support have score 1, together p k exp(eps/4)/Z.
+    - p <= exp(-(eps/4) (a n/2 - m)), p <= 1 and Z >= exp(eps m/4), so p/Z <= exp(-eps a n/8) whatever m is.
+    - Bottom: the ratio is at most exp(eps/4); where no solution is supported, step 1 passes with probability
+      exp(-eps a n/8)/2 at most, and exp(eps/4) times that with a score of 1.
+
+    So delta = k (1 + exp(eps/4)) exp(-eps a n/8) is enough. A pair of datasets needs 94 % of the size or more at small
+    delta (`tests/test_bounds.py`).
 
     Args:
         growth: k, how many scores one more record can raise, >= 1.
@@ -192,13 +205,10 @@ def choosing_mechanism_privacy(growth: int, alpha: float, epsilon: float, delta:
 
     Example:
         >>> round(choosing_mechanism_privacy(1, 0.1, 1.0, 1e-6))
-        2250
+        1171
     """
     arguments.counts(growth=growth)
     arguments.fractions(alpha=alpha, delta=delta)
     arguments.positive(epsilon=epsilon)
-    unit = 16.0 / (alpha * epsilon)
-    no_solution = unit * -math.log(2.0 * delta)
-    lost_solution = 4.0 / alpha + unit * (math.log(growth) - math.log(delta))
-    new_solution = unit * math.log(4.0 * growth / epsilon)
-    return max(no_solution, lost_solution, new_solution)
+    grown = epsilon / 4.0 + math.log1p(math.exp(-epsilon / 4.0))  # ln(1 + exp(eps/4)), whatever eps is
+    return 8.0 / (alpha * epsilon) * (math.log(growth) + grown - math.log(delta))

@@ -1,12 +1,18 @@
 """Sample sizes for sanitizers of thresholds that return a database (BNS §4.3; histograms and trees); neighbours: one row is replaced."""
 
+import functools
 import math
+from fractions import Fraction
+
+import numpy as np
 
 from dpjax.bounds.mechanisms import choosing_mechanism, choosing_mechanism_privacy
 from dpjax.bounds.thresholds import levels_run, log_star, rec_concave_error
 from dpjax.core import arguments, bisection
 
 _MORE = 1 + 1e-12  # sizes are rounded up, past what floating point may have lost
+_LONGEST = 2**18  # the largest law of a sum of noises that is computed
+_LOST = 1e-10  # what its rounding and the tails beyond it may have lost
 GROWTH = 2  # a row lies in one block of each of SanThresholds' two partitions
 
 
@@ -42,7 +48,7 @@ def san_thresholds_private(alpha: float, epsilon: float, delta: float) -> int:
     """The least n for which every Choosing Mechanism within SanThresholds is proved (epsilon, delta)-private.
 
     Each runs at alpha/64, and its quality is of 2-bounded growth. Lemma 4.8 requires (1024/(alpha eps)) ln(2048/(alpha beta eps delta)),
-    which is Lemma 4.4 to the letter; its proof needs `choosing_mechanism_privacy`, in which beta plays no part.
+    which is Lemma 4.4 to the letter; `choosing_mechanism_privacy` is enough, in which beta plays no part.
 
     Args:
         alpha: the error of SanThresholds, in (0, 1).
@@ -53,7 +59,7 @@ def san_thresholds_private(alpha: float, epsilon: float, delta: float) -> int:
 
     Example:
         >>> f"{san_thresholds_private(0.1, 0.006, 1e-9):.1e}"
-        '3.7e+07'
+        '1.9e+07'
     """
     arguments.fractions(alpha=alpha)
     return math.ceil(choosing_mechanism_privacy(GROWTH, alpha / 64.0, epsilon, delta) * _MORE)
@@ -80,7 +86,7 @@ def san_thresholds(
       (the paper prints 49 alpha n/128, and uses alpha n/2), or it has at most alpha n/8 + u rows by step 3. Counts are off by u + 1/2,
       rounding included, and so is their sum, by which shares are divided: max{36 alpha n/128, alpha n/8 + u} + 2 (2y + 1) (u + 1/2) <=
       alpha n. (Clamping at 0 brings a count nearer to the truth.)
-    - `san_thresholds_private`, which usually decides.
+    - `san_thresholds_private`, which decides for small delta and few bits.
 
     Args:
         bits: d.
@@ -93,7 +99,7 @@ def san_thresholds(
 
     Example:
         >>> f"{san_thresholds(16, 0.1, 0.1, 0.006, 1e-9):.1e}"
-        '3.7e+07'
+        '2.4e+07'
         >>> f"{san_thresholds(16, 0.1, 0.1, 3.1e-3, 2.6e-10, calibration='printed'):.1e}"
         '1.4e+13'
     """
@@ -128,12 +134,18 @@ def san_thresholds(
 def histogram_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int:
     """Rows for all thresholds within alpha except with probability beta, from counts of all 2^d points with noise of scale b = 2/epsilon.
 
-    A threshold sums up to N = 2^d - 1 independent noises. exp(s S_j) is a submartingale in j, so by Doob's inequality
+    A threshold sums up to N = 2^d - 1 independent noises. They are symmetric, so by Lévy's inequality
+
+        P[max_j |S_j| >= t] <= 4 P[S_N >= t], and for N = 1 it is 2 P[S_1 >= t].
+
+    S_N has an exact law, by Fourier inversion of ((1 - r)^2 / (1 - 2 r cos x + r^2))^N, r = exp(-1/b). Where that is long, or beta tiny,
+    exp(s S_j) is a submartingale in j, so by Doob's inequality
 
         P[max_j |S_j| > t] <= 2 exp(-s t) (1 - s^2 b^2)^(-N)  for every 0 < s < 1/b:
 
-    t is the least for which some s makes that beta, and n = t/alpha. (The moment generating function of two-sided geometric noise is
-    1/(1 - (sinh(s/2)/sinh(1/(2b)))^2), at most that of Laplace noise, as sinh is convex.) Of order 2^(d/2), where a tree pays d^2.5.
+    t is the least for which some s makes that beta. (The moment generating function of two-sided geometric noise is
+    1/(1 - (sinh(s/2)/sinh(1/(2b)))^2), at most that of Laplace noise, as sinh is convex.) n is the least for which alpha n is at least t,
+    or t - 1 by the first bound. Of order 2^(d/2), where a tree pays d^2.5.
 
     Args:
         bits: d, at most 1023.
@@ -145,11 +157,28 @@ def histogram_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -
 
     Example:
         >>> histogram_thresholds(4, 0.1, 0.1, 1.0), histogram_thresholds(16, 0.1, 0.1, 1.0)
-        (281, 17724)
+        (210, 14040)
     """
     _check(bits, alpha, beta, epsilon)
     arguments.integer("bits", bits, at_least=1, at_most=1023)  # 2^d is a float
-    return _rows(2.0 / epsilon * noise_deviation(2**bits - 1, math.log(2.0 / beta)), alpha)
+    rows = _rows(2.0 / epsilon * noise_deviation(2**bits - 1, math.log(2.0 / beta)), alpha)
+    reached = _walk_reaches(2**bits - 1, epsilon / 2.0, beta)
+    return rows if reached is None else min(rows, max(1, math.ceil((reached - 1) / Fraction(alpha))))
+
+
+@functools.lru_cache(maxsize=256)
+def _walk_reaches(noises: int, rate: float, beta: float) -> int | None:
+    """The least integer t with P[max_j |S_j| >= t] <= beta by Lévy's inequality; None if the law of S_N is too long, or beta too small."""
+    ratio, steepness = math.exp(-rate), -math.expm1(-rate)
+    deviation = math.sqrt(2.0 * ratio * float(noises)) / steepness
+    if beta < 1e4 * _LOST or 40.0 * deviation + 200.0 > _LONGEST / 2:
+        return None
+    size = 2 << math.ceil(math.log2(40.0 * deviation + 200.0))  # 40 deviations to each side
+    angles = np.pi * np.arange(size // 2 + 1) / size
+    law = np.fft.irfft(np.exp(-noises * np.log1p(ratio * (2.0 * np.sin(angles) / steepness) ** 2)), size)
+    tail = np.cumsum(law[1 : size // 2][::-1])[::-1]  # P[S >= 1], P[S >= 2], ...
+    within = (2.0 if noises == 1 else 4.0) * (tail + _LOST) <= beta
+    return 1 + int(np.argmax(within)) if within.any() else None
 
 
 def tree_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -> int:

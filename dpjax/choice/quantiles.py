@@ -29,7 +29,17 @@ from scipy import optimize
 
 from dpjax.accounting import exponential_rate
 from dpjax.choice import interior_points
-from dpjax.choice.base import LARGEST, LEAST_DELTA, Candidate, Offer, Question, UnavailableError, optimal_each, share_of, step_delta
+from dpjax.choice.base import (
+    LARGEST,
+    LEAST_DELTA,
+    Candidate,
+    Offer,
+    Question,
+    UnavailableError,
+    optimal_each,
+    share_of,
+    step_delta,
+)
 from dpjax.domains import wide
 from dpjax.mechanisms.geometric import SMALLEST_RATE
 from dpjax.optimizers import quantiles

@@ -193,4 +193,4 @@ def any_fails(failures: Float[Array, "k"]) -> Float[Array, ""]:
     """
     possible = failures < 1  # else the gradient would be NaN where one is certain
     each = jnp.where(possible, failures, 0.0)
-    return jnp.where(jnp.all(possible), -jnp.expm1(jnp.sum(jnp.log1p(-each))), 1 - jnp.prod(1 - failures))
+    return jnp.where(jnp.all(possible), 0.0 - jnp.expm1(jnp.sum(jnp.log1p(-each))), 1 - jnp.prod(1 - failures))

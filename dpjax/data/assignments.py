@@ -104,7 +104,7 @@ def _zeros_and_ones(name: str, values: Any) -> np.ndarray:
     given = arguments.array(name, values)
     if given.dtype == bool:
         return given
-    if given.dtype.kind not in "iu":
+    if given.size and given.dtype.kind not in "iu":  # NumPy makes floats of an empty list
         raise TypeError(f"{name} must hold booleans, or zeros and ones, got {given.dtype}")
     if not np.isin(given, (0, 1)).all():
         raise ValueError(f"{name} must hold zeros and ones only, got {given[~np.isin(given, (0, 1))][0]}")

@@ -27,12 +27,12 @@ from dpjax.mechanisms.laplace import log_tails
 
 
 def private_sample_size(*, epsilon: Number, delta: Number, alpha: Number, growth: int = 1) -> int:
-    """The least n for which Lemma 4.4's proof gives (epsilon, delta); see `dpjax.bounds.choosing_mechanism_privacy`.
+    """The least n that is proved to give (epsilon, delta); see `dpjax.bounds.choosing_mechanism_privacy`.
 
-    The lemma as stated requires more, except for some epsilon > 4.8 (see that function); beta plays no part in privacy.
+    Lemma 4.4 as stated requires twice as much or more, except for some epsilon > 6.4; beta plays no part in privacy.
 
     >>> private_sample_size(epsilon=1.0, delta=1e-6, alpha=0.5)
-    451
+    235
     """
     alpha, delta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("delta", delta)
     size = bounds.choosing_mechanism_privacy(growth, alpha, arguments.known("epsilon", epsilon), delta)

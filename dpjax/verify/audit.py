@@ -59,7 +59,7 @@ def audit_samples(
 
     Args:
       first: outcomes on S: integers of shape (trials,), or (trials, ...) where a whole row is one outcome; or real numbers of
-        shape (trials,).
+        shape (trials,). Equal numbers are one outcome, 0.0 and -0.0 among them, and so are all NaNs.
       second: as many outcomes on S'.
       delta: the mechanism's delta, in [0, 1).
       level: the confidence level of the bound; by default the false-alarm rate is 2e-5.

@@ -7,6 +7,7 @@ refute privacy but never prove it.
 import dataclasses
 import inspect
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -20,6 +21,9 @@ from dpjax.verify.agreement import disagreement
 from dpjax.verify.family import Family, family, kind_of
 from dpjax.verify.laws import Laws, laws_of
 from dpjax.verify.suspects import Audits, audits_of
+
+# Probabilities below the least normal float are computed as 0, so that every larger epsilon would look broken.
+LARGEST_CLAIM = -math.log(sys.float_info.min)
 
 
 class Evidence(Protocol):
@@ -82,7 +86,7 @@ class Report:
         if not isinstance(guarantee, Guarantee):
             raise TypeError(f"guarantee must be a dpjax.accounting.Guarantee, got {guarantee!r}")
         claim = guarantee.under(self.relation)
-        if math.isinf(claim.epsilon):
+        if claim.epsilon > LARGEST_CLAIM:
             return False
         return self.delta_at(claim.epsilon) > claim.delta * (1 + 1e-9) + self._evidence.rounding
 
@@ -113,8 +117,8 @@ class Report:
     def zcdp(self) -> float:
         """The least rho with D_order <= rho order for all orders > 1 and all pairs enumerated, from above, to a relative 2^-12.
 
-        Only outcomes that are likelier than the laws' rounding (1e-12, or 1e-6 for laws in single precision; see `check`) are considered.
-        Less likely ones are ignored, however many there are, and may cost more.
+        Of each pair, outcomes that are no likelier than the laws' rounding (1e-12, or 1e-6 for laws in single precision; see `check`) are
+        merged into two, and these are ignored where they are no likelier either. Losses below 1e-6 lose digits: rho is then overstated.
 
         Raises:
           TypeError: the report is an audit, which knows no laws.
@@ -122,7 +126,7 @@ class Report:
         return dominating.concentration(*self._laws("zcdp"))
 
     def renyi(self, orders: Sequence[float]) -> np.ndarray:
-        """The largest Rényi divergence over all pairs enumerated at each order in [1, infinity]; it considers the same outcomes as `zcdp`.
+        """The largest Rényi divergence over all pairs enumerated at each order in [1, infinity], of the same outcomes as for `zcdp`.
 
         Raises:
           TypeError: the report is an audit, which knows no laws. ValueError: an order is below 1.
@@ -149,7 +153,7 @@ class Report:
     @property
     def holds(self) -> bool | None:
         """Whether the stated guarantee holds on all datasets enumerated; None if it promises nothing, or if that is not known."""
-        if self.guarantee is None or math.isinf(self.guarantee.epsilon):
+        if self.guarantee is None or self.guarantee.epsilon > LARGEST_CLAIM:
             return None
         if self.refutes(self.guarantee):
             return False
@@ -182,9 +186,9 @@ def check(
     Args:
       algorithm: anything with `__call__(key, data)`: an algorithm of dpjax, or any other object or function. All that it returns, except
         the `info` of an `Outcome`, counts as released. Integers and booleans are compared by value, whatever their type; 0.0 and -0.0 are
-        different outcomes; of a real number whose status is not OK, only the status counts. If the algorithm has `pmf(data)`, the vector
-        of the probabilities of all outcomes, bottom last, that law is verified, and a few runs are compared with it. If it has
-        `guarantee()`, a `dpjax.accounting.Guarantee`, that is tested.
+        different outcomes, all NaNs are one; of a real number whose status is not OK, only the status counts. If the algorithm has
+        `pmf(data)`, the vector of the probabilities of all outcomes, bottom last, that law is verified, and a few runs are compared with
+        it. If it has `guarantee()`, a `dpjax.accounting.Guarantee`, that is tested.
       n: number of records of a dataset; under ADD_OR_REMOVE_ONE all datasets of up to n records, with the empty one for `Points`,
         `Examples` and a function of your own (a `Sample` or `MultiSample` is never empty).
       domain: points are 0, ..., domain - 1 (and labels 0 and 1); for `Examples` each coordinate is one of these.

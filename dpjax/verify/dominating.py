@@ -84,7 +84,9 @@ def _rounded(p: np.ndarray, pairs: np.ndarray, rounding: float) -> tuple[np.ndar
 
 
 def renyi(p: np.ndarray, pairs: np.ndarray, rounding: float, order: float) -> float:
-    """The largest D_order(P || Q) over pairs, order in [1, infinity], of outcomes with P > rounding: others are ignored.
+    """The largest D_order(P || Q) over pairs, order in [1, infinity].
+
+    Of each pair, the outcomes with P <= rounding are merged into two, and ignored where P is no more than the rounding even so.
 
     >>> round(renyi(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[0, 1], [1, 0]]), 0.0, 2.0), 4)
     0.8473
@@ -94,6 +96,7 @@ def renyi(p: np.ndarray, pairs: np.ndarray, rounding: float, order: float) -> fl
 
 
 def _largest_divergence(first: np.ndarray, second: np.ndarray, rounding: float, order: float) -> float:
+    first, second = _rare_together(first, second, rounding)
     seen = first > rounding
     with np.errstate(divide="ignore"):
         log_first = np.log(np.where(seen, first, 1.0))
@@ -112,8 +115,25 @@ def _largest_divergence(first: np.ndarray, second: np.ndarray, rounding: float, 
     return float(np.where(most[:, 0] < 1.0, near, far).max()) / (order - 1.0)
 
 
+def _rare_together(first: np.ndarray, second: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
+    """The laws with the outcomes of first <= rounding merged into two, likelier and less likely: merging raises no divergence.
+
+    One by one, each may be rounding; a leak that is spread over many of them shows in their sums.
+    """
+    rare = first <= rounding
+    merged = [rare & (first > second), rare & (first <= second)]
+
+    def with_merged(law: np.ndarray) -> np.ndarray:
+        sums = [np.where(part, law, 0.0).sum(axis=1, keepdims=True) for part in merged]
+        return np.concatenate([np.where(rare, 0.0, law), *sums], axis=1)
+
+    return with_merged(first), with_merged(second)
+
+
 def concentration(p: np.ndarray, pairs: np.ndarray, rounding: float) -> float:
     """The least rho with D_order <= rho order for all orders > 1 and all pairs, from above, to a relative 2^-12; D_order as `renyi` has it.
+
+    Losses below 1e-6 lose digits: rho is then overstated, by a fiftieth at losses of 1e-7 and twice at 1e-8.
 
     D_order rises with the order, so on orders from a to b D_order / order is at most D_b / a, and at least D_a / a somewhere. Intervals
     whose bound is above the best value known are halved. Orders beyond the last are bounded by D_infinity.

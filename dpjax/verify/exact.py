@@ -8,6 +8,7 @@ P_S'[o]}, is a witness.
 import dataclasses
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from dpjax.core import arguments
 
 Law = Callable[[Any], Any]
 LARGEST_EPSILON = 700.0  # exp of much more overflows: there `grown` adds logarithms
+_HALF = re.compile(r"\b(b?f16|f[48]_\w+)\[")  # arrays of floats of 16 bits or fewer, as a jaxpr prints them
 
 
 def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
@@ -243,6 +245,9 @@ def is_single(law: Law, datasets: Any) -> bool:
 
     JAX keeps what it made of a NumPy array for other programs: once a 32-bit program has used a table of an algorithm, all programs get
     the table in single precision, 64-bit ones, too. So if the law looks single, it is examined again after JAX's caches are cleared.
+
+    Raises:
+      ValueError: it computes something in 16 bits or fewer, where a probability may be off by a thousandth.
     """
     arguments.function("law", law)
     _checked_datasets(datasets)
@@ -253,6 +258,8 @@ def is_single(law: Law, datasets: Any) -> bool:
             return str(jax.make_jaxpr(law)(first))
 
     found = steps()
+    if _HALF.search(found):
+        raise ValueError("the law must be computed in single or double precision, got numbers of 16 bits or fewer")
     if "f32[" in found and hash(found) not in _SINGLE_BY_THEMSELVES:
         jax.clear_caches()
         found = steps()

@@ -7,9 +7,9 @@ releases its count + Lap(1/e).
 neighbours, in which an example x is replaced by x'. No choice uses a noisy count, so the run is the R choices, each (e, d)-private given
 those before it, and then the noisy counts of the chosen points. No point is chosen twice, and at most two of their counts differ, those of
 x and x', each by 1; the others have the same law in both. So the release is a post-processing of R + 2 mechanisms, composed adaptively: the
-choices, and for x and for x' "its noisy count if it was chosen", e-private. Advanced composition (BNS Theorem 2.5, whose proof takes the
-two datasets as fixed) of R + 2 mechanisms with slack delta/5 is `bounds.san_points_budget`: e = epsilon / sqrt(8 (R + 2) ln(5/delta)) and
-d = 2 delta/(5R).
+choices, and for x and for x' "its noisy count if it was chosen", e-private. `bounds.san_points_budget` composes these R + 2 mechanisms:
+e = epsilon / (R + 2), or by advanced composition (BNS Theorem 2.5, whose proof takes the two datasets as fixed) with slack delta/5
+epsilon / sqrt(8 (R + 2) ln(5/delta)), whichever is larger, and d = 2 delta/(5R).
 """
 
 from typing import Any
@@ -57,7 +57,9 @@ class SanPoints(PointSanitizer):
     def round_epsilon(self) -> Float[Array, ""]:
         """e, the epsilon of one choice and of one count."""
         epsilon, delta = jnp.asarray(self.epsilon, float), jnp.asarray(self.delta, float)
-        return bounds.san_points_budget(epsilon, delta, self.rounds, sqrt=jnp.sqrt, log=jnp.log)[0]
+        return bounds.san_points_budget(
+            epsilon, delta, self.rounds, sqrt=jnp.sqrt, log=jnp.log, larger=logspace.greater_of
+        )[0]
 
     def draw(self, key: Array, found: groups.Groups) -> tuple[Frequencies, Bool[Array, ""], Any]:
         key_choices, key_noise = jax.random.split(key)
@@ -121,7 +123,7 @@ class SanPoints(PointSanitizer):
         return sound(self) & composed & (alpha > 0) & (alpha < 1) & (n >= 1)
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta) under REPLACE_ONE, by advanced composition; none if n is too small for the Choosing Mechanism."""
+        """(epsilon, delta) under REPLACE_ONE, by composition; none if n is too small for the Choosing Mechanism."""
         epsilon, delta, alpha = float(self.epsilon), float(self.delta), float(self.alpha)
         private = self.n >= bounds.san_points_private(epsilon, delta, alpha)
         return Guarantee(epsilon, delta, REPLACE_ONE) if private else Guarantee.none(REPLACE_ONE)
@@ -172,5 +174,11 @@ def san_points(*, bits: int, n: Any, epsilon: Any, delta: Any, alpha: Any, allow
         # Refuses an epsilon that cannot be composed, also where no n is needed.
         bounds.san_points_private(**{name: float(value) for name, value in given.items()})
     where = base.domain(bits, n)
-    base.refuse_small(where["n"], bounds.san_points_private, "BNS Lemma 4.4 in every round", allow_unproved, **given)
+    base.refuse_small(
+        where["n"],
+        bounds.san_points_private,
+        "the Choosing Mechanism (BNS Lemma 4.4) in every round",
+        allow_unproved,
+        **given,
+    )
     return SanPoints(**where, **given, rounds=bounds.san_points_rounds(float(given["alpha"])))

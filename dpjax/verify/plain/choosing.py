@@ -13,5 +13,7 @@ def choosing_law(scores: Sequence[float], n: float, alpha: float, epsilon: float
     [0.0, 0.25, 0.25, 0.5]
     """
     passed = laplace_tail((alpha * n / 2 - max(scores)) * epsilon / 4)
+    if max(scores) < 1:
+        return [*(0.0 for _ in scores), 1.0]
     weights = iter(exponential_law([score for score in scores if score >= 1], epsilon / 4))
     return [*(passed * next(weights) if score >= 1 else 0.0 for score in scores), 1 - passed]
