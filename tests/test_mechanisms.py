@@ -268,7 +268,7 @@ def test_epsilon_that_is_no_number_is_refused(epsilon: Any) -> None:
         (lambda: partition_selection.mechanism(epsilon=1.0, delta=0.0), "delta"),
         (lambda: partition_selection.mechanism(epsilon=1.0, delta=1e-300), "delta"),
         (lambda: partition_selection.mechanism(epsilon=1.0, delta=math.nan), "delta"),
-        (lambda: choosing.mechanism(n=450, epsilon=1.0, delta=1e-6, alpha=0.5), "n must be at least 451.*450"),
+        (lambda: choosing.mechanism(n=234, epsilon=1.0, delta=1e-6, alpha=0.5), "n must be at least 235.*234"),
         (lambda: choosing.mechanism(n=500, epsilon=1.0, delta=0.0, alpha=0.5), "delta"),
         (lambda: choosing.mechanism(n=500, epsilon=1.0, delta=1e-300, alpha=0.5), "delta"),
         (lambda: choosing.mechanism(n=500, epsilon=1.0, delta=1e-6, alpha=1.0), "alpha"),
@@ -869,8 +869,7 @@ def test_choosing_law_against_figure_8() -> None:
 
 def test_choosing_needs_its_sample_size() -> None:
     given = {"epsilon": 0.5, "delta": 1e-5, "alpha": 0.25}
-    unit = 16 / (0.25 * 0.5)
-    needed = math.ceil(4 / 0.25 + unit * math.log(3 / 1e-5))
+    needed = math.ceil(8 / (0.25 * 0.5) * math.log(3 * (1 + math.exp(0.5 / 4)) / 1e-5))
     assert choosing.private_sample_size(**given, growth=3) == needed
     mechanism = choosing.mechanism(n=needed, **given, growth=3)
     assert mechanism.guarantee() == Guarantee(0.5, 1e-5, "REPLACE_ONE")

@@ -132,6 +132,7 @@ def test_inverse_sensitivity_has_the_exact_law_on_ties(monkeypatch, points, frac
     agree({key: weight / total for key, weight in kept.items()}, law_of_ends(points, law), 1e-6)
 
 
+@pytest.mark.thorough
 def test_joint_has_the_law_of_dpjax_where_few_ranks_are_looked_at():
     """180 points with ties, running sums over near ranks: against the plain law, and that against dpjax's."""
     bits, f, epsilon, rows = 8, np.array([0.25, 0.5]), 3.0, 20_000
