@@ -1078,9 +1078,9 @@ def test_pure_functions_look_at_what_they_are_given() -> None:
         with pytest.raises(TypeError, match="noise must hold signed integers"):
             law(2.9, **given)
     for value in (np.array(3 + 4j), np.array(["3"]), np.array(None), jnp.array(3 + 4j)):
-        with pytest.raises(TypeError, match="value must"):
+        with pytest.raises(TypeError, match=r"value must|parameter .value"):
             laplace.laplace(jax.random.key(0), value, **given)
-        with pytest.raises(TypeError, match="output must"):
+        with pytest.raises(TypeError, match=r"output must|parameter .output"):
             laplace.log_cdf(value, 0.0, **given)
     for threshold in (math.nan, [1.0, 2.0]):
         with pytest.raises(ValueError, match="threshold must be a single number"):
