@@ -288,6 +288,34 @@ def test_a_private_law_whose_probabilities_are_no_floats_is_not_refuted(epsilon:
     assert not report.refutes(Guarantee(epsilon, 0.0, REPLACE_ONE))
 
 
+@pytest.mark.parametrize(("epsilon", "log_p"), [(702.0, math.log(1e-6)), (708.0, math.log(0.5))])
+def test_a_likely_outcome_that_is_no_float_on_a_neighbour_refutes_nothing(epsilon: float, log_p: float) -> None:
+    def law(x: Any) -> Any:
+        p = jnp.exp(jnp.where(x[0] == 0, log_p, log_p - epsilon))
+        return jnp.stack([p, 1 - p])
+
+    assert check(law_alone(law, epsilon), n=1, domain=2).holds is None
+
+
+def on_a_grid(outcomes: int, dtype: Any, scale: float = 0.6, sensitivity: float = 0.6) -> Any:
+    """Laplace noise on a grid, by differences of its distribution function: all outcomes have an error of their own."""
+
+    def law(x: Any) -> Any:
+        centre = jnp.sum(
+            jnp.array([0.3, 0.3 + sensitivity], dtype)[x.astype(int)] * np.linspace(1, 0.7, len(x)).astype(dtype)
+        )
+        z = (np.linspace(-40, 40, outcomes - 1).astype(dtype) - centre) / np.asarray(scale, dtype)
+        below = jnp.where(z < 0, jnp.exp(z) / 2, 1 - jnp.exp(-z) / 2)
+        return jnp.diff(below, prepend=jnp.zeros(1, dtype), append=jnp.ones(1, dtype))
+
+    return law
+
+
+def test_the_last_digits_of_many_outcomes_refute_nothing() -> None:
+    assert check(law_alone(on_a_grid(100_000, np.float64)), n=1, domain=2).holds
+    assert not check(law_alone(on_a_grid(100_000, np.float64, sensitivity=0.601)), n=1, domain=2).holds
+
+
 def test_outcomes_that_are_rare_each_count_together_in_divergences() -> None:
     pairs = np.array([[0, 1], [1, 0]])
     leak = np.kron(np.eye(2), np.full(2000, 1 / 2000))
@@ -1297,3 +1325,10 @@ def test_a_table_that_a_program_of_32_bits_has_met_is_read_in_64() -> None:
     for _ in range(2):
         report = check(algorithm, n=1, domain=2, epsilon=0.0)
         assert report.delta == pytest.approx(1e-8, rel=1e-3) and report.holds is False
+
+
+def test_single_precision_refutes_nothing_beyond_its_floats_and_digits() -> None:
+    """At the end of the file: laws in single precision have JAX's caches cleared."""
+    far = lambda x: jax.nn.softmax(jnp.where(x[0] == 0, 1.0, -1.0) * jnp.array([110.0, 0.0], jnp.float32))  # noqa: E731
+    assert check(law_alone(lambda x: far(x).astype(jnp.float32), 110.0), n=1, domain=2).holds is None
+    assert check(law_alone(on_a_grid(1000, np.float32)), n=1, domain=2).holds

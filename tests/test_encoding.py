@@ -314,6 +314,14 @@ def test_the_origin_is_the_code_of_zero(values, given, origin):
         assert encoding.value(origin) == encoding.value(origin) * 0
 
 
+def test_an_outcome_is_no_code_but_holds_one():
+    column = dpjax.encode([3, 4], low=2, high=9)
+    outcome = dpjax.Outcome.of(column.points.x[0], dpjax.Status.OK, {})
+    assert column.decode(outcome.hypothesis) == 3
+    with pytest.raises(TypeError, match=r"outcome\.hypothesis"):
+        column.decode(outcome)
+
+
 @pytest.mark.parametrize(("code", "error"), [(-1, ValueError), (1.5, TypeError)])
 def test_what_is_no_code_is_refused(code, error):
     with pytest.raises(error, match="code must be"):

@@ -241,10 +241,10 @@ def test_the_sampler_of_a_hash_follows_its_law() -> None:
 
 def test_one_program_serves_every_epsilon() -> None:
     sample = sample_of(MIXED, 3)
-    points.learn_points(bits=3, epsilon=0.5, delta=0.1)(jax.random.key(0), sample)
+    points.exponential(bits=3, epsilon=0.5)(jax.random.key(0), sample)
     before = algorithm._run._cache_size()
     for epsilon in (0.1, 1.0, 3):
-        points.learn_points(bits=3, epsilon=epsilon, delta=0.1)(jax.random.key(0), sample)
+        points.exponential(bits=3, epsilon=epsilon)(jax.random.key(0), sample)
     assert algorithm._run._cache_size() == before
 
 

@@ -104,6 +104,16 @@ def test_what_cannot_be_exported_says_so():
         exported.serialize()
 
 
+def test_text_is_no_number():
+    with pytest.raises(
+        TypeError, match=r"Named\.relation must be static, as text is no number: relation: str = static\(\)"
+    ):
+
+        @frozen
+        class Named:
+            relation: str = "REPLACE_ONE"
+
+
 def test_a_class_may_be_defined_again():
     """As in a notebook whose cell runs twice."""
 

@@ -419,15 +419,18 @@ def test_laws_of_strangers_are_not_taken_for_granted(make: Any, error: type[Exce
 
 
 def test_a_law_is_held_against_its_runs_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of 1,024 runs fail; Hoeffding's bound allows 0.075 more or less."""
+    """If half of 1,024 runs fail, Hoeffding's bound allows 0.075 more or less, and much less if hardly any do."""
     effort = cells.Effort(level=0.95, seed=0, by=None, draws=16, trials=1)
     cell = cells.cells({"mine": Largest}, log_uniform, {"bits": [6]}, effort, ())[0]
-    monkeypatch.setattr(cells.engine, "evaluate", lambda *args, draws, **kwargs: np.full((draws, 2), 0.5))
     monkeypatch.setattr(cells.tracing, "untraced", lambda *args: False)
     monkeypatch.setattr(cells.tracing, "is_pure", lambda *args: True)
-    for stated, right in ((0.0, False), (0.42, False), (0.43, True), (0.57, True), (0.58, False), (1.0, False)):
-        with contextlib.nullcontext() if right else pytest.raises(ValueError, match="a law that its runs follow"):
-            assert cell.compared(cell.experiment(10, 0.1, 255), [stated] * 20) == [0.5, 0.5]
+    half = ((0.0, False), (0.42, False), (0.43, True), (0.57, True), (0.58, False), (1.0, False))
+    few = ((0.0002, False), (0.0027, False), (0.0031, True), (0.039, True), (0.042, False))
+    for seen, claims in ((0.5, half), (0.0146, few), (0.0, ((0.0, True), (0.01, True), (0.012, False)))):
+        monkeypatch.setattr(cells.engine, "evaluate", lambda *a, draws, seen=seen, **kwargs: np.full((draws, 2), seen))
+        for stated, right in claims:
+            with contextlib.nullcontext() if right else pytest.raises(ValueError, match="a law that its runs follow"):
+                assert cell.compared(cell.experiment(10, 0.1, 255), [stated] * 20) == [seen, seen]
 
 
 @pytest.mark.thorough

@@ -47,6 +47,10 @@ def frozen(cls: type[Cls]) -> type[Cls]:
     fields = dataclasses.fields(frozen_class)  # type: ignore[arg-type]
     data = tuple(f.name for f in fields if not f.metadata.get("static", False))
     meta = tuple(f.name for f in fields if f.metadata.get("static", False))
+    for field in fields:
+        if field.name in data and field.type in (str, "str"):
+            rule = f"must be static, as text is no number: {field.name}: str = static()"
+            raise TypeError(f"{cls.__qualname__}.{field.name} {rule}")
     keys = tuple(map(jax.tree_util.GetAttrKey, data))
 
     def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -27,7 +27,7 @@ def read(values: Any) -> np.ndarray:
     if getattr(values, "nlevels", 1) > 1:
         raise TypeError(f"values must be one column, got {type(values).__name__} of {values.nlevels} levels")
     if getattr(values, "ndim", 1) > 1:
-        raise ValueError(f"values must have one axis, got shape {values.shape}")
+        raise ValueError(f"values must have one axis, got shape {values.shape}; of a table, take one column")
     if hasattr(values, "isna"):  # pandas has its own notions of missing values and of types
         _refuse_missing(np.asarray(values.isna()))
         kind: Any = getattr(values, "dtype", None)
@@ -98,7 +98,7 @@ def _is_missing(each: Any) -> Any:
 
 def _refuse_missing(missing: np.ndarray) -> None:
     if missing.any():
-        raise ValueError(f"values must have no missing entries, got {rows(missing)}")
+        raise ValueError(f"values must have no missing entries, got {rows(missing)}; drop them first (pandas: dropna)")
 
 
 def rows(wrong: np.ndarray) -> str:

@@ -28,6 +28,7 @@ import numpy as np
 
 from dpjax.core import arguments
 from dpjax.data.columns import moment, read, rows
+from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.domains import wide
 
@@ -215,7 +216,7 @@ def decode(outputs: Any, encoding: Encoding) -> Any:
 
     Args:
       outputs: a wide integer, as algorithms release it, or an array of them, shape (..., limbs); or an int, or a list of ints.
-      encoding: that of the column. A code beyond that of the upper bound stands for the upper bound.
+      encoding: that of the column. A code beyond that of the upper bound, up to 2^bits, stands for the upper bound.
 
     Returns:
       A NumPy array of the values' type, with the outputs' leading axes; a scalar for a single output.
@@ -227,6 +228,8 @@ def decode(outputs: Any, encoding: Encoding) -> Any:
     2
     """
     arguments.instance("encoding", encoding, Encoding)
+    if isinstance(outputs, Outcome):
+        raise TypeError("outputs must be codes: outcome.hypothesis, once its status is OK, got an Outcome")
     if getattr(outputs, "dtype", None) == np.uint32 and np.ndim(outputs):
         limbs = wide.limbs_for(encoding.bits)
         if np.shape(outputs)[-1] != limbs:

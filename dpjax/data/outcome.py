@@ -13,7 +13,11 @@ from dpjax.core.pytree import frozen, shown
 
 
 class Status(enum.IntEnum):
-    """Why an outcome may, or may not, be used; an `IntEnum`, so that traced codes can be compared with it."""
+    """Why an outcome may, or may not, be used; an `IntEnum`, so that traced codes can be compared with it.
+
+    OK = 0: released. BOTTOM = 1: no answer was stable enough. OUTSIDE_DOMAIN = 2: the data are not of the domain. BAD_PARAMETER = 3: a
+    traced parameter is out of its range. `message` says it in a sentence.
+    """
 
     OK = 0
     BOTTOM = 1

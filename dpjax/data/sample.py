@@ -262,7 +262,8 @@ def wide_row(name: str, x: Any, limbs: int | None = None) -> Array:
 def _wide(name: str, x: Any, limbs: int | None, *, axes: int, shape: str, at_least: int = 1) -> Array:
     if getattr(x, "dtype", None) != np.uint32:
         got = getattr(x, "dtype", None) or type(x).__name__
-        raise TypeError(f"{name} must be a uint32 array (see dpjax.domains.wide.from_ints), got {got}")
+        rule = "be a uint32 array (dpjax.domains.wide.from_ints makes it from integers, dpjax.encode(values).points.x from others)"
+        raise TypeError(f"{name} must {rule}, got {got}")
     arguments.unmasked(name, x)
     if x.ndim != axes or x.shape[-1] == 0:
         raise ValueError(f"{name} must have shape {shape}, got {x.shape}")

@@ -253,8 +253,8 @@ class Chooser(Mechanism):
     its score falls short of the best.
 
     A subclass is `@frozen`, has the field `epsilon` and whatever else it needs, and defines `log_law(data)` and `draw(key, data)`, which
-    returns (index, whether it is released, info). It also has the field `relation`, under which it promises (epsilon, 0), or defines
-    `guarantee()`.
+    returns (index, whether it is released, info). It also has the field `relation: str = static()`, under which it promises
+    (epsilon, 0), or defines `guarantee()`.
     """
 
     kind: ClassVar[type] = Candidates
@@ -323,7 +323,7 @@ class Noise(Mechanism):
     An event is a half-open interval (low, high) that holds every entry of the release; each end is a number or an array of the data's
     shape. The error of a release is the largest size of its noise.
 
-    A subclass is `@frozen`, has the fields `epsilon` and `relation` and whatever else it needs, sets `whole`, and defines
+    A subclass is `@frozen`, has the fields `epsilon` and `relation: str = static()` and whatever else it needs, sets `whole`, and defines
     `add(key, value)`, `split(value, event)` and `log_density(value, output)`. If it does not promise (epsilon, 0), it also defines
     `guarantee()`. There is no `pmf`, so `dpjax.check` audits it by runs.
     """

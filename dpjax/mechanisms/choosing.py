@@ -29,7 +29,7 @@ from dpjax.mechanisms.laplace import log_tails
 def private_sample_size(*, epsilon: Number, delta: Number, alpha: Number, growth: int = 1) -> int:
     """The least n that is proved to give (epsilon, delta); see `dpjax.bounds.choosing_mechanism_privacy`.
 
-    Lemma 4.4 as stated requires twice as much or more, except for some epsilon > 6.4; beta plays no part in privacy.
+    Lemma 4.4 as stated requires twice as much or more for epsilon <= 4, and less for some epsilon > 6.4; beta plays no part in privacy.
 
     >>> private_sample_size(epsilon=1.0, delta=1e-6, alpha=0.5)
     235

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from scipy import special
 
 from dpjax.core import arguments, tracing
 from dpjax.core.pytree import frozen, static
@@ -162,7 +163,8 @@ class Cell:
     def compared(self, experiment: pac.Experiment, law: Sequence[float]) -> list[float]:
         """The shares of some runs that fail (see `pac.runs`), on the samples for which the law was computed.
 
-        Refuses a law that these runs contradict; by Hoeffding's bound a correct one is refused with probability at most ALARM. An algorithm
+        Refuses a law that these runs contradict; by Hoeffding's bound (with the divergence of coins, which sees small differences of small
+        probabilities) a correct one is refused with probability at most ALARM. An algorithm
         that JAX cannot trace, or that draws from anything but its key, is not refused.
         """
         keys = jax.random.split(jax.random.key(0), 2)
@@ -170,8 +172,11 @@ class Cell:
             return []
         root, draws = engine.root_key(self.effort.seed), min(SAMPLES, len(law))
         seen = engine.evaluate(_runs, experiment, root=root, cell=self.number, draws=draws, batch=draws).mean(axis=0)
-        stated, margin = float(np.mean(law[:draws])), math.sqrt(math.log(2 / ALARM) / (2 * draws * RUNS))
-        if seen[0] - margin <= stated <= seen[1] + margin or not tracing.is_pure(_answer, [(experiment,)]):
+        stated = float(np.mean(law[:draws]))
+        least, most = np.clip([stated - OFF, stated + OFF], 0.0, 1.0)
+        above = _divergence(seen[0], most) if seen[0] > most else 0.0
+        below = _divergence(seen[1], least) if seen[1] < least else 0.0
+        if draws * RUNS * max(above, below) <= math.log(2 / ALARM) or not tracing.is_pure(_answer, [(experiment,)]):
             return seen.tolist()
         found = f"a failure probability of {stated:.3g} on {draws} samples of n = {experiment.n}"
         raise ValueError(
@@ -227,6 +232,11 @@ class Cell:
         }
         made_by = {"versions": engine.versions(), **engine.width()}
         return {"series": self.name, "setting": dict(self.setting), **what, **numbers, **made_by}
+
+
+def _divergence(share: float, p: float) -> float:
+    """KL(share || p) of coins: m independent runs of mean probability p have a share further off with probability exp(-m KL) at most."""
+    return float(special.rel_entr(share, p) + special.rel_entr(1.0 - share, 1.0 - p))
 
 
 def _runs(key: Array, experiment: pac.Experiment) -> Array:

@@ -157,7 +157,7 @@ def rate_sequence(events: int, trials: int, *, level: float = 0.95) -> Estimate:
 
     is a martingale with M_0 = 1, so P[there is a t with M_t(p) >= 1/(1-level)] <= 1 - level (Ville 1939; Robbins 1970).
     The interval is {p: M_t(p) < 1/(1-level)}: with probability >= level it contains the truth at every t, so trials may
-    be stopped by looking at it. It is about 1.5 to 2 times as long as Clopper-Pearson's, which must not be peeked at.
+    be stopped by looking at it. It is 1.5 to 2.3 times as long as Clopper-Pearson's for 100 to 10^6 trials, which must not be peeked at.
 
     Args:
         events: how many trials had the event, 0 to trials.

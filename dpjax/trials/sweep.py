@@ -85,7 +85,7 @@ def least_n(
       algorithms: for each series, by name, a function that makes an algorithm from a setting: `make(**setting)`. The algorithm is
         called with (key, sample) and returns an `Outcome` or a hypothesis. If it has `probability(sample, event)`, which returns
         (P[event], P[not, or bottom]), the law of `distribution.within(alpha)` takes the place of trials; at the first setting of a series,
-        the law of an algorithm that is not dpjax's is compared with a few runs.
+        the law of an algorithm that is not dpjax's is compared with a few runs, at the first n and at the one found.
       distribution: a function that makes the distribution from those values of a setting that it takes by name (`lambda bits: ...` takes
         the bits). A distribution has `sample(key, capacity, n)` and `error(hypothesis)` (or `errors`, for k hypotheses), and
         `within(alpha)` if laws are to be used; see `dpjax.concepts`. If it has `excess` (`excesses`) and `within_excess(alpha)`, as in
@@ -154,6 +154,7 @@ def least_n(
         by_law = [(one.cell, one.at(start)) for one in searches if one.by == cells.LAW]
         cells.compare(by_law, store=keeper)
         found = _together(searches, questions, functools.partial(cells.laws, store=keeper), rate, bar)
+        _compare_at(searches, found, keeper, kept=store is not None)
         for one, least in zip(searches, found, strict=True):
             if least.n is None and one.by == cells.TRIALS:
                 one.cell.refuse_unheard(one.at(least.evaluations[-1][0]))
@@ -162,6 +163,21 @@ def least_n(
         reason = None if least.n is not None else least.status
         rows.append(cells.row(one.cell, n=least.n, low=least.low, high=least.high, by=one.by, reason=reason))
     return Curve(tuple(rows), tuple(over), alpha, beta, level)
+
+
+def _compare_at(searches: Sequence["_Search"], found: Sequence[Any], keeper: Any, *, kept: bool) -> None:
+    """Compares laws once more, at each n* found, where failures are common enough to be seen in few runs."""
+    near = [
+        (one.cell, one.at(least.n))
+        for one, least in zip(searches, found, strict=True)
+        if one.by == cells.LAW and least.n is not None
+    ]
+    try:
+        cells.compare(near, store=keeper)
+    except ValueError as error:
+        if kept:
+            error.add_note("The store holds numbers of this law: once it is corrected, give another store.")
+        raise
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,6 @@ refute privacy but never prove it.
 import dataclasses
 import inspect
 import math
-import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -22,9 +21,6 @@ from dpjax.verify.family import Family, family, kind_of
 from dpjax.verify.laws import Laws, laws_of
 from dpjax.verify.suspects import Audits, audits_of
 
-# Probabilities below the least normal float are computed as 0, so that every larger epsilon would look broken.
-LARGEST_CLAIM = -math.log(sys.float_info.min)
-
 
 class Evidence(Protocol):
     """What is known about all pairs, or about the worst of them; a probability may be off by `rounding`."""
@@ -32,8 +28,15 @@ class Evidence(Protocol):
     @property
     def rounding(self) -> float: ...
 
+    @property
+    def summed(self) -> float:
+        """How far a sum of probabilities may be off."""
+
     def delta_at(self, epsilon: float) -> tuple[float, int, int]:
         """(delta, S, S'): the largest delta over all pairs, and the datasets of a pair that has it."""
+
+    def shown_at(self, epsilon: float) -> float:
+        """The part of that delta that is certain."""
 
     def epsilon_at(self, delta: float) -> float:
         """The least epsilon that no pair contradicts."""
@@ -86,9 +89,10 @@ class Report:
         if not isinstance(guarantee, Guarantee):
             raise TypeError(f"guarantee must be a dpjax.accounting.Guarantee, got {guarantee!r}")
         claim = guarantee.under(self.relation)
-        if claim.epsilon > LARGEST_CLAIM:
-            return False
-        return self.delta_at(claim.epsilon) > claim.delta * (1 + 1e-9) + self._evidence.rounding
+        return not math.isinf(claim.epsilon) and self._exceeds(self._evidence.shown_at(claim.epsilon), claim)
+
+    def _exceeds(self, delta: float, claim: Guarantee) -> bool:
+        return delta > claim.delta * (1 + 1e-9) + self._evidence.summed
 
     def to_pld(self, interval: float = CELL) -> Any:
         """The privacy-loss distribution of dp-accounting that dominates every neighbouring pair: the maximum over pairs.
@@ -153,10 +157,12 @@ class Report:
     @property
     def holds(self) -> bool | None:
         """Whether the stated guarantee holds on all datasets enumerated; None if it promises nothing, or if that is not known."""
-        if self.guarantee is None or self.guarantee.epsilon > LARGEST_CLAIM:
+        if self.guarantee is None or math.isinf(self.guarantee.epsilon):
             return None
         if self.refutes(self.guarantee):
             return False
+        if self._exceeds(self.delta_at(self.guarantee.epsilon), self.guarantee.under(self.relation)):
+            return None  # perhaps only because a probability is no float
         return True if self.exact and self.disagreement is None else None
 
     def __repr__(self) -> str:
@@ -211,7 +217,9 @@ def check(
 
     **Formal guarantees**: exact reports are about the law that `pmf` states (not about floating-point draws), and about these n and
     domain only. They hold up to the rounding that the report states: 1e-12 in a probability (1e-6 in single precision), or four times
-    the amount by which a law fails to sum to one. A delta that is no more than that is shown as 0.
+    the amount by which a law fails to sum to one; a sum over K outcomes up to K 2^-53 (K 2^-24), if that is more. A delta that is no more
+    than the first is shown as 0. What may be so only because a probability is no float, as at an epsilon of 700, neither holds nor is
+    refuted.
 
     Raises:
       TypeError, ValueError: an argument out of range; too many datasets; a `pmf` that is not a law; outcomes that cannot be compared.
@@ -316,9 +324,10 @@ def _summary(algorithm: Any, report: Report, datasets: Family, n: int, ordered: 
             f"bound too; each bound is wrong with probability at most {1 - report.level:.2g}. {worst}"
         )
     else:
-        how = (
-            "verified exactly" if report.disagreement is None else f"runs {report.disagreement}. This law was verified"
-        )
+        done = (
+            "measured" if report.guarantee is None else "verified"
+        )  # where nothing is claimed, nothing is found right
+        how = f"{done} exactly" if report.disagreement is None else f"runs {report.disagreement}. This law was {done}"
         text = f"{name}: {how}, up to {report._evidence.rounding:.1g} in a probability, on all {many}. "
         text += f"At {at} delta is {found}; {least}. {worst}"
     return " ".join(filter(None, [text, _verdict(report), compared]))

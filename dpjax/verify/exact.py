@@ -24,7 +24,10 @@ _HALF = re.compile(r"\b(b?f16|f[48]_\w+)\[")  # arrays of floats of 16 bits or f
 
 
 def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
-    """sum_o max(0, p_o - exp(epsilon) q_o) over the last axis, in float64.
+    """sum_o max(0, p_o - exp(epsilon) q_o) over the last axis, in float64, from ln p_o and ln q_o.
+
+    Raises:
+      ValueError: epsilon out of range, other outcomes, or numbers that are no logarithms of probabilities: their sum is not one.
 
     >>> round(float(hockey_stick([0.0, -np.inf], [-np.inf, 0.0], 1.0)), 3)
     1.0
@@ -33,6 +36,10 @@ def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
     p, q = (np.exp(arguments.array(*each).astype(float)) for each in (("log_p", log_p), ("log_q", log_q)))
     if p.shape[-1:] != q.shape[-1:]:
         raise ValueError(f"log_p and log_q must list the same outcomes, got shapes {p.shape} and {q.shape}")
+    for name, law in (("log_p", p), ("log_q", q)):
+        if np.any(np.abs(law.sum(axis=-1) - 1.0) > 1e-3):
+            total = f"got a sum of {law.sum(axis=-1).max():.4g}"
+            raise ValueError(f"{name} must hold logarithms of probabilities that sum to one, {total}")
     return np.maximum(p - grown(q, epsilon), 0.0).sum(axis=-1)
 
 
@@ -259,7 +266,8 @@ def is_single(law: Law, datasets: Any) -> bool:
 
     found = steps()
     if _HALF.search(found):
-        raise ValueError("the law must be computed in single or double precision, got numbers of 16 bits or fewer")
+        rule = "be computed in single or double precision (convert tables outside of it)"
+        raise ValueError(f"the law must {rule}, got numbers of 16 bits or fewer")
     if "f32[" in found and hash(found) not in _SINGLE_BY_THEMSELVES:
         jax.clear_caches()
         found = steps()

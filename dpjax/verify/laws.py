@@ -26,6 +26,15 @@ class Laws:
     pairs: np.ndarray
     rounding: float
 
+    @property
+    def single(self) -> bool:
+        return self.rounding >= SINGLE
+
+    @property
+    def summed(self) -> float:
+        """How far a sum over outcomes may be off: the last digits of many differences of a distribution function add up."""
+        return max(self.rounding, self.p.shape[1] * 2.0 ** (-24 if self.single else -53))
+
     def delta_at(self, epsilon: float) -> tuple[float, int, int]:
         found = sticks(self.p, self.pairs, epsilon)
         worst, delta = int(np.argmax(found)), float(found.max())
@@ -33,6 +42,11 @@ class Laws:
             worst, delta = self._pure()[1], 0.0
         first, second = self.pairs[worst]
         return delta, int(first), int(second)
+
+    def shown_at(self, epsilon: float) -> float:
+        """The delta that is certain: a probability below the least normal float may have been computed as 0."""
+        least = float(np.finfo(np.float32 if self.single else np.float64).tiny)
+        return float(sticks(np.maximum(self.p, least), self.pairs, epsilon).max())
 
     def epsilon_at(self, delta: float) -> float:
         """Rises from epsilon = 0 to what the pair that is worst there needs, and so on, until no pair is above delta.
@@ -107,10 +121,11 @@ def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
     table = evaluated(law, both, batch_size=_BATCH) if refusal is None else _looped(law, both)
     p, rounding = _checked_law(table, datasets)
     rounding = max(rounding, SINGLE) if single else rounding
-    blur = SINGLE_MOST_OFF if rounding >= SINGLE else 4 * rounding
+    made = Laws(p[:count], datasets.pairs, rounding)
+    blur = max(SINGLE_MOST_OFF if made.single else 4 * rounding, made.summed)
     for turn in range(1, 1 + orders):
         _check_order(p[:count], p[turn * count : (turn + 1) * count], datasets, blur)
-    return Laws(p[:count], datasets.pairs, rounding)
+    return made
 
 
 def _looped(law: Any, rows: Any) -> np.ndarray:

@@ -25,6 +25,7 @@ class Audits:
     level: float
     runner: Runner
     rounding: float = 0.0
+    summed: float = 0.0
 
     def delta_at(self, epsilon: float) -> tuple[float, int, int]:
         audits = [audit_samples(*both, epsilon=epsilon, level=self.level) for both in self.outcomes]
@@ -32,6 +33,10 @@ class Audits:
         worst = int(np.argmax(gains))
         first, second = self.pairs[worst][:: -1 if audits[worst].swapped else 1]
         return max(0.0, gains[worst]), first, second
+
+    def shown_at(self, epsilon: float) -> float:
+        """All of a lower bound is certain."""
+        return self.delta_at(epsilon)[0]
 
     def epsilon_at(self, delta: float) -> float:
         return max(audit_samples(*both, delta=delta, level=self.level).epsilon for both in self.outcomes)
