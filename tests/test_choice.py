@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 from builders import points_of, thorough
-from scipy import stats
+from scipy import special, stats
 
 import dpjax
 from dpjax import bounds
@@ -641,8 +641,49 @@ def test_bounds_are_the_public_ones():
     """Where `bounds` has the theorem, that one is used."""
     question = asked("histogram", epsilon=1.0)
     assert question.n == bounds.point_histogram(1.0, bounds.histogram_margin(1.0, 1e-6), 0.1, 0.1)
-    release = asked("histogram", epsilon=1.0, delta=0.5).candidates["release"]
-    assert release == bounds.point_release(epsilon=1.0, delta=0.5, alpha=0.1, beta=0.1)
+    release = asked("histogram", epsilon=1.0, delta=1e-3).candidates["release"]
+    assert release == bounds.point_release(epsilon=1.0, delta=1e-3, alpha=0.1, beta=0.1)
+
+
+def test_a_part_of_delta_pays_for_a_larger_epsilon():
+    """What is private at a larger epsilon and a smaller delta is as good as any."""
+    given = {"bits": 512, "alpha": 0.1, "beta": 1e-3}
+    large = dpjax.choose("histogram", epsilon=0.02, delta=0.2, **given)
+    implies = dpjax.choose("histogram", epsilon=0.3847, delta=0.004, **given)
+    assert base.spent_delta(implies.guarantee, 0.02) <= 0.2 and large.n <= 1.05 * implies.n
+    assert (large.guarantee.epsilon, large.guarantee.delta) == (0.02, 0.2)
+    assert large.algorithm.guarantee().epsilon > 0.3
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.01), (1.0, 0.1), (3.0, 0.05)])
+def test_exponential_mechanisms_have_the_delta_of_their_range_and_reach_it(epsilon, delta):
+    """Of points and thresholds, of four examples on three points, and of depths; and its worst law, which none exceeds."""
+    rate = base.bounded_epsilon(epsilon, delta)
+    records = list(itertools.product(range(3), (0, 1)))
+
+    def delta_of(p, q):
+        return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+
+    def wrong(data, label, hypotheses):
+        return special.softmax([-rate / 2 * sum(label(x, h) != y for x, y in data) for h in range(hypotheses)])
+
+    def deep(data, rate):
+        return special.softmax([rate * min(sum(x <= z for x in data), sum(x >= z for x in data)) for z in range(5)])
+
+    found = []
+    for label, hypotheses in ((lambda x, h: x == h, 3), (lambda x, h: x < h, 4)):
+        laws = {d: wrong(d, label, hypotheses) for d in itertools.combinations_with_replacement(records, 4)}
+        found += [delta_of(laws[d], laws[tuple(sorted((*d[1:], r)))]) for d in laws for r in records]
+    for data in itertools.combinations_with_replacement(range(5), 3):
+        for x in range(5):
+            more, other = tuple(sorted((*data, x))), tuple(sorted((*data[1:], x)))
+            found += [delta_of(deep(data, rate), deep(more, rate)), delta_of(deep(more, rate), deep(data, rate))]
+            found += [delta_of(deep(data, rate / 2), deep(other, rate / 2))]
+    assert max(found) <= delta * (1 + 1e-9) and max(found) > delta / 2
+    top = (epsilon + rate) / 2
+    p = (1 - math.exp(top - rate)) / (1 - math.exp(-rate))
+    worst = delta_of(np.array([p, 1 - p]), np.array([p * math.exp(-top), (1 - p) * math.exp(rate - top)]))
+    assert worst == pytest.approx(delta, rel=1e-9)
 
 
 PROVED_ALIKE = {

@@ -314,12 +314,14 @@ def test_sums_of_noises_reach_what_is_said_with_at_most_that_probability(noises:
 def test_a_histogram_of_one_bit_needs_as_many_rows_as_its_only_noise_says() -> None:
     """2 r^6 / (1 + r) = 0.062 <= 0.1 < 0.102 = 2 r^5 / (1 + r): five rows of fifty may be lost."""
     assert bounds.histogram_thresholds(1, 0.1, 0.1, 1.0) == 50
+    sizes = [bounds.histogram_thresholds(1, 0.05, 0.01, epsilon) for epsilon in (1e-3, 1e-4, 1e-9)]
+    assert sizes == pytest.approx([sizes[0], 10 * sizes[0], 1e6 * sizes[0]], rel=1e-3)
 
 
 def test_deviations_of_noise_are_the_least_that_the_moments_give() -> None:
     """Against all s on a grid: histogram by Doob's inequality, tree by a union bound."""
     s, beta, epsilon, alpha = np.linspace(1e-4, 1 - 1e-6, 200_000), 1e-9, 0.7, 0.1
-    for bits in (1, 5, 12):
+    for bits in (2, 5, 12):
         points = 2**bits - 1
         histogram = ((math.log(2 / beta) - points * np.log1p(-(s**2))) / s).min() * 2 / epsilon
         tree = ((math.log(2 * points / beta) - np.log1p(-(s**2))) / s).min() * 2 * bits / epsilon

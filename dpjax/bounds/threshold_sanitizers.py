@@ -11,7 +11,7 @@ from dpjax.bounds.thresholds import levels_run, log_star, rec_concave_error
 from dpjax.core import arguments, bisection
 
 _MORE = 1 + 1e-12  # sizes are rounded up, past what floating point may have lost
-_LONGEST = 2**18  # the largest law of a sum of noises that is computed
+_LONGEST = 2**19  # the largest law of a sum of noises that is computed
 _LOST = 1e-10  # what its rounding and the tails beyond it may have lost
 GROWTH = 2  # a row lies in one block of each of SanThresholds' two partitions
 
@@ -170,10 +170,12 @@ def histogram_thresholds(bits: int, alpha: float, beta: float, epsilon: float) -
 def _walk_reaches(noises: int, rate: float, beta: float) -> int | None:
     """The least integer t with P[max_j |S_j| >= t] <= beta by Lévy's inequality; None if the law of S_N is too long, or beta too small."""
     ratio, steepness = math.exp(-rate), -math.expm1(-rate)
-    deviation = math.sqrt(2.0 * ratio * float(noises)) / steepness
-    if beta < 1e4 * _LOST or 40.0 * deviation + 200.0 > _LONGEST / 2:
+    if noises == 1:
+        return max(1, math.ceil(math.log(2.0 / (beta * (1.0 + ratio))) / rate * _MORE))  # P[|S_1| >= t] = 2 r^t/(1 + r)
+    reach = noise_deviation(noises, math.log(20.0 / _LOST)) / rate + 1.0  # beyond it, a tenth of what may be lost
+    if beta < 1e4 * _LOST or reach > _LONGEST / 2:
         return None
-    size = 2 << math.ceil(math.log2(40.0 * deviation + 200.0))  # 40 deviations to each side
+    size = 2 << math.ceil(math.log2(reach))
     angles = np.pi * np.arange(size // 2 + 1) / size
     law = np.fft.irfft(np.exp(-noises * np.log1p(ratio * (2.0 * np.sin(angles) / steepness) ** 2)), size)
     tail = np.cumsum(law[1 : size // 2][::-1])[::-1]  # P[S >= 1], P[S >= 2], ...

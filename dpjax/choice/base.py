@@ -25,6 +25,8 @@ _APART = 0.02  # how far apart the logs of two values must be to tell a power
 _STEEPEST = 4.0  # the largest power, and 1 over the smallest
 _SAFE = 1.0 - 2.0**-40  # so that rounding does not exceed a total
 MOST_DELTA = 0.5  # the largest delta that theorems allow
+MORE = 1.03  # how much larger an epsilon must be to be tried
+PARTS = (0.0, 0.03, 0.2, 0.6)  # of delta, for an algorithm whose larger epsilon the rest pays for
 LEAST_DELTA = 2.0**-120  # float32 holds it, even divided among some mechanisms
 LARGEST = 2**62  # the most records that are considered
 MOST_RECORDS = 2**30  # the most records that are offered
@@ -96,11 +98,13 @@ class Offer:
       n: with this many records an error > alpha (or a failure) has probability at most beta, whatever the data.
       make: builds the algorithm for a given number of records, at least n.
       name: a name more exact than the candidate's.
+      bounded: whether the candidate is, see there.
     """
 
     n: int
     make: Callable[[int], Any]
     name: str
+    bounded: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,11 +115,13 @@ class Candidate:
       name: the name of its factory.
       offer: the offer for a question; UnavailableError where there is none.
       floor: an n, quickly computed, that no offer is far below: candidates that cannot win are then not planned.
+      bounded: whether it is an exponential mechanism, whose loss lies in an interval of length epsilon under the relation.
     """
 
     name: str
     offer: Callable[[Question], Offer]
     floor: Callable[[Question], float] | None = None
+    bounded: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,27 +153,59 @@ def pure_epsilon(epsilon: float, delta: float) -> float:
     return (epsilon + math.log1p(delta * math.exp(-epsilon)) - math.log1p(-delta)) * _SAFE
 
 
-def _budgets(question: Question) -> list[Question]:
-    """The question with all of delta; with 1/2 of it if it is larger; with none if it is tiny; as a larger epsilon' if that is 1 % more."""
+def spent_delta(guarantee: Guarantee, epsilon: float) -> float:
+    """The least delta for which a guarantee implies (epsilon, delta)-privacy: d + (1 - d) (e^e' - e^epsilon)/(1 + e^e') for e' > epsilon.
+
+    The pair of laws that is worst for (e', d) (Kairouz, Oh & Viswanath 2015) has this distance at epsilon.
+    """
+    more = max(guarantee.epsilon - epsilon, 0.0)
+    return guarantee.delta + (1 - guarantee.delta) * -math.expm1(-more) / (1 + math.exp(-min(guarantee.epsilon, 700.0)))
+
+
+def bounded_epsilon(epsilon: float, delta: float) -> float:
+    """The epsilon' of which exponential mechanisms are (epsilon, delta)-private, rounded down.
+
+    If the loss lies in [t - e', t], the worst laws have two outcomes, those losses, as the mean of e^-loss is 1. Their delta is
+    (1 - e^(t - e'))(1 - e^(epsilon - t))/(1 - e^-e'), which is largest at t = (e' + epsilon)/2: (1 - u)^2/(1 - e^-epsilon u^2), where
+    u = e^-((e' - epsilon)/2) (Dong, Durfee and Rogers 2020).
+    """
+    root = math.sqrt(delta * (1 - (1 - delta) * math.exp(-epsilon)))
+    return (epsilon + 2 * math.log1p(root) - 2 * math.log1p(-delta)) * _SAFE
+
+
+def _budgets(question: Question, bounded: bool = False) -> list[Question]:
+    """The question with all of delta; with 1/2 of it if it is larger; with none if it is tiny; with parts of it.
+
+    The rest of delta then pays for a larger epsilon, if that is 3 % more. A bounded candidate has no use for any of delta but that.
+    """
+    if bounded and question.delta > 0.0:
+        epsilon = min(bounded_epsilon(question.epsilon, question.delta), max(question.epsilon, EPSILONS[1]))
+        return [dataclasses.replace(question, epsilon=epsilon, delta=0.0)]
     asked = [question]
     if question.delta > MOST_DELTA:
         asked.append(dataclasses.replace(question, delta=MOST_DELTA))
     elif question.delta > 0.0 and question.step()[1] < LEAST_DELTA:
         asked.append(dataclasses.replace(question, delta=0.0))
-    pure = pure_epsilon(question.epsilon, question.delta)
-    if question.delta > 0.0 and pure > 1.01 * question.epsilon and pure <= EPSILONS[1]:
-        asked.append(dataclasses.replace(question, epsilon=pure, delta=0.0))
+    if question.delta > 0.0:
+        for share in PARTS:
+            own = share * question.delta
+            epsilon = pure_epsilon(question.epsilon, (question.delta - own) / (1 - own))
+            if epsilon > MORE * question.epsilon and epsilon <= EPSILONS[1]:
+                asked.append(dataclasses.replace(question, epsilon=epsilon, delta=own))
     return asked
 
 
 def best_offer(candidate: Candidate, question: Question) -> Offer:
     """The offer that takes the fewest records, of those for `_budgets`."""
-    asked = _budgets(question)
+    asked = _budgets(question, candidate.bounded)
     if len(asked) == 1:
-        return candidate.offer(question)
-    offers, reason = [], UnavailableError("")
+        return dataclasses.replace(candidate.offer(asked[0]), bounded=candidate.bounded)
+    offers: list[Offer] = []
+    reason = UnavailableError("")
     for each in asked:
         try:
+            if offers and candidate.floor is not None and candidate.floor(each) > min(offer.n for offer in offers):
+                continue
             offers.append(candidate.offer(each))
         except ValueError as refused:
             reason = reason if str(reason) and each.delta == 0.0 else UnavailableError(str(refused))
@@ -181,7 +219,7 @@ def _floor(candidate: Candidate, question: Question) -> float:
     if candidate.floor is None:
         return 0.0
     floors = []
-    for each in _budgets(question):
+    for each in _budgets(question, candidate.bounded):
         try:
             floors.append(candidate.floor(each))
         except ValueError:  # its own theory may refuse so small a delta

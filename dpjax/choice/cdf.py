@@ -24,6 +24,7 @@ from dpjax.optimizers.quantiles.approximate import MOST_BITS
 from dpjax.sanitizers import thresholds
 
 AROUND = (0.75, 0.9, 1.0, 1.2)  # numbers of pieces that are tried, times 1/alpha
+FINELY = (0.75, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15, 1.2)  # where a floor tells the best
 MANY = (1.0, 2.0, 4.0, 8.0)  # where one more costs little
 FEW = (0.6, 0.75, 0.9, 1.0)  # where each costs much
 LIKELY = 2  # how many of these numbers, the best by their floors, are computed in full
@@ -253,7 +254,7 @@ def san_thresholds_floor(question: Question) -> float:
 
 # First come candidates that often win and are quickly computed: others are then left out by their floors.
 OF_QUANTILES: tuple[Candidate, ...] = (
-    _through("noisy_slices", quantiles.noisy_slices, quantiles.noisy_slices_floor, AROUND),
+    _through("noisy_slices", quantiles.noisy_slices, quantiles.noisy_slices_floor, FINELY),
     _through("rank_exponential", quantiles.rank_exponential, None, AROUND),
     _through("quantiles.tree", quantiles.tree, None, MANY),
     _through("permute_and_flip", quantiles.permute_and_flip, None, AROUND, levels=False),

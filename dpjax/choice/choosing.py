@@ -11,7 +11,7 @@ import numpy as np
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.accounting.guarantee import promised
 from dpjax.choice import cdf, histogram, interior_points, k_concepts, points, quantiles, rectangle, thresholds
-from dpjax.choice.base import MOST_RECORDS, Candidate, Found, Question, pure_epsilon, ranked
+from dpjax.choice.base import MOST_RECORDS, Candidate, Found, Question, bounded_epsilon, ranked, spent_delta
 from dpjax.core import arguments, show
 from dpjax.domains import wide
 
@@ -274,7 +274,7 @@ def _chosen(
         name=best.offer.name,
         algorithm=algorithm,
         parameters=_numbers(algorithm),
-        guarantee=_stated(promised(algorithm, best.question.relation), best.question),
+        guarantee=_stated(promised(algorithm, best.question.relation), best.question, best.offer.bounded),
         solved=absent,
         n=n,
         epsilon=best.question.epsilon,
@@ -286,10 +286,12 @@ def _chosen(
     )
 
 
-def _stated(guarantee: Guarantee, question: Question) -> Guarantee:
-    """The algorithm's own, or what was asked for, if it is pure and implies that."""
-    largest = pure_epsilon(question.epsilon, question.delta) * (1 + 1e-12)
-    implied = guarantee.delta == 0.0 and question.epsilon * (1 + 1e-9) < guarantee.epsilon <= largest
+def _stated(guarantee: Guarantee, question: Question, bounded: bool) -> Guarantee:
+    """The algorithm's own, or what was asked for, if a larger epsilon and a smaller delta imply that."""
+    larger = question.epsilon * (1 + 1e-9) < guarantee.epsilon
+    implied = larger and spent_delta(guarantee, question.epsilon) <= question.delta * (1 + 1e-12)
+    if bounded and larger:
+        implied = guarantee.epsilon <= bounded_epsilon(question.epsilon, question.delta) * (1 + 1e-12)
     return Guarantee(question.epsilon, question.delta, question.relation) if implied else guarantee
 
 

@@ -190,7 +190,7 @@ def _candidate(name: str) -> Candidate:
     def floor(question: Question) -> float:
         return tree_log_floor(question.bits, *question.step(), question.beta)
 
-    return Candidate(name, offer, floor if name == "tree_log" else None)
+    return Candidate(name, offer, floor if name == "tree_log" else None, bounded=name == "exponential")
 
 
 CANDIDATES: tuple[Candidate, ...] = tuple(map(_candidate, NAMES))

@@ -187,7 +187,7 @@ def by_interior_points_floor(question: Question) -> float:
 
 
 CANDIDATES: tuple[Candidate, ...] = (
-    Candidate("exponential", exponential),
+    Candidate("exponential", exponential, bounded=True),
     Candidate("interior.threshold_learner", by_interior_points, by_interior_points_floor),
     Candidate("binary_search", binary_search),
     Candidate("length_search", _search(learners.length_search, "length_search")),
