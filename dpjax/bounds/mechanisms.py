@@ -188,7 +188,7 @@ def choosing_mechanism_privacy(growth: int, alpha: float, epsilon: float, delta:
     - Bottom: the ratio is at most exp(eps/4); where no solution is supported, step 1 passes with probability
       exp(-eps a n/8)/2 at most, and exp(eps/4) times that with a score of 1.
 
-    So delta = k (1 + exp(eps/4)) exp(-eps a n/8) is enough. A pair of datasets needs 94 % of the size or more at small
+    So delta = k (1 + exp(eps/4)) exp(-eps a n/8) is enough. Some pair of datasets needs 90 % of the size at small
     delta (`tests/test_bounds.py`).
 
     Args:

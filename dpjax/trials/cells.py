@@ -164,8 +164,8 @@ class Cell:
         """The shares of some runs that fail (see `pac.runs`), on the samples for which the law was computed.
 
         Refuses a law that these runs contradict; by Hoeffding's bound (with the divergence of coins, which sees small differences of small
-        probabilities) a correct one is refused with probability at most ALARM. An algorithm
-        that JAX cannot trace, or that draws from anything but its key, is not refused.
+        probabilities) a correct one is refused with probability at most ALARM. An algorithm that JAX cannot trace, or that draws from
+        anything but its key, is not refused.
         """
         keys = jax.random.split(jax.random.key(0), 2)
         if tracing.untraced(jax.vmap(pac.trial, in_axes=(0, None)), keys, experiment):  # as they will run

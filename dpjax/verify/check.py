@@ -324,9 +324,8 @@ def _summary(algorithm: Any, report: Report, datasets: Family, n: int, ordered: 
             f"bound too; each bound is wrong with probability at most {1 - report.level:.2g}. {worst}"
         )
     else:
-        done = (
-            "measured" if report.guarantee is None else "verified"
-        )  # where nothing is claimed, nothing is found right
+        # Where nothing is claimed, nothing is found right.
+        done = "measured" if report.guarantee is None else "verified"
         how = f"{done} exactly" if report.disagreement is None else f"runs {report.disagreement}. This law was {done}"
         text = f"{name}: {how}, up to {report._evidence.rounding:.1g} in a probability, on all {many}. "
         text += f"At {at} delta is {found}; {least}. {worst}"

@@ -519,7 +519,7 @@ def calibrate(
 
 
 def quick(bits: int, total: Guarantee, beta: float) -> Plan:
-    """A plan by optimal composition with one level after a short search, for a delta above `LARGE_DELTA` about 4 % from the best."""
+    """A plan by optimal composition with one level after a short search: for a delta above `LARGE_DELTA` up to a third above the best."""
     return _search(bits, total, beta, "optimal", 1, FEW_TRIALS)
 
 
