@@ -987,6 +987,12 @@ def _ranked_twin(laws_of: Any, **measure: Any) -> Callable[[Entry], np.ndarray]:
     return pmf
 
 
+def _shared_twin(entry: Entry) -> np.ndarray:
+    """The first answer is always 0, and the others are those of two quantiles."""
+    pair = _ranked_twin(permute_and_flip_laws)(entry)
+    return np.concatenate([pair[:-1], np.zeros(7 * 64), pair[-1:]])
+
+
 def _unbounded(epsilon: Any) -> Any:
     return quantiles.unbounded(bits=3, fractions=[0.4, 0.7], epsilon=epsilon, base=2.0, origin=2)
 
@@ -1107,6 +1113,22 @@ QUERIES = [
         twin=_ranked_twin(permute_and_flip_laws),
         events=False,  # events are those of the runs, whose answers are released in order
         error=0.2,
+    ),
+    Entry(
+        "quantiles.shared",
+        lambda e: quantiles.shared(
+            quantiles.permute_and_flip(bits=3, fractions=[0.4, 0.7], epsilon=e), fractions=[0.1, 0.35, 0.7]
+        ),
+        _counted,
+        0.7,
+        place=lambda answers: np.asarray(answers)[..., -1] @ [64, 8, 1],
+        single=False,
+        twin=_shared_twin,
+        events=False,  # events are those of the runs, whose answers are released in order
+        error=0.4,
+        alpha=0.3,
+        law_of="quantiles.permute_and_flip",
+        thorough=True,
     ),
     Entry(
         "quantiles.rank_exponential",

@@ -46,7 +46,7 @@ TASKS: dict[str, Task] = {
     "k_concepts": Task(_of_concept, REPLACE_ONE, ("k", "concept")),
     "median": Task(lambda q: quantiles.CANDIDATES, ADD_OR_REMOVE_ONE),
     "points": Task(lambda q: points.CANDIDATES, REPLACE_ONE),
-    "quantiles": Task(lambda q: quantiles.CANDIDATES, ADD_OR_REMOVE_ONE, ("fractions",)),
+    "quantiles": Task(lambda q: (*quantiles.CANDIDATES, *quantiles.SHARED), ADD_OR_REMOVE_ONE, ("fractions",)),
     "rectangle": Task(lambda q: rectangle.CANDIDATES, ADD_OR_REMOVE_ONE, ("dimensions",)),
     "threshold": Task(lambda q: thresholds.CANDIDATES, REPLACE_ONE),
 }

@@ -17,6 +17,8 @@
   M/e be the m that a solver requires at e, D/r the error of ranks, and C/s that of the count: the sum of these is least under 2e + r + s =
   epsilon if e, r and s are proportional to sqrt(M/2), sqrt(D) and sqrt(C). If there are so many fractions that slices could meet, n is
   determined by their distance: (2M/e + R/r)/(the distance) + C/s, with R/r for the error of a distance. The third split lies between these.
+- All of these at fewer fractions, each of which serves those near its own, where alpha is not small beside the distances of fractions: an
+  answer within t ranks of g n is within t + |f - g| n of f n, so the proofs are those for what is left of alpha.
 """
 
 import dataclasses
@@ -366,3 +368,81 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("inverse_sensitivity", inverse_sensitivity, inverse_sensitivity_floor),
     Candidate("approximate", approximate, approximate_floor),
 )
+
+# ----------------------------------------------------------------------------------- one answer for several fractions
+
+RADII = (0.3, 0.5, 0.7)  # parts of alpha that may be lost to fractions for which the answer at another one serves
+ENOUGH = 0.5  # the least sum of alpha over all fractions for which some of them are worth sharing
+
+
+def covered(fractions: tuple[float, ...], radius: float) -> tuple[tuple[float, ...], float]:
+    """(the fewest fractions of which one, or 0 or 1, is within the radius of each given one; about the least radius for so many).
+
+    >>> covered((0.1, 0.3, 0.4, 0.7), 0.12)[0]
+    (0.35, 0.7)
+    """
+    found, low, high = _groups(fractions, radius), 0.0, radius
+    for _ in range(10):
+        middle = (low + high) / 2
+        fewer = _groups(fractions, middle)
+        if len(fewer) == len(found):
+            high, found = middle, fewer
+        else:
+            low = middle
+    return tuple(round((a + b) / 2, 15) for a, b in found), high
+
+
+def _groups(fractions: tuple[float, ...], radius: float) -> list[tuple[float, float]]:
+    """The first and the last fraction of each group that is no wider than twice the radius; those so near to 0 or 1 are in none."""
+    given, ends = np.asarray(fractions), []
+    i, stop = int(np.searchsorted(given, radius, "right")), int(np.searchsorted(given, 1 - radius, "left"))
+    while i < stop:
+        j = min(int(np.searchsorted(given, given[i] + 2 * radius, "right")), stop)
+        ends.append((float(given[i]), float(given[j - 1])))
+        i = j
+    return ends
+
+
+def _sharing(candidate: Candidate) -> Candidate:
+    """The candidate at fewer fractions, each of which serves all near its own; alpha is what is left of it."""
+
+    def fewer(question: Question) -> list[Question]:
+        several: dict[tuple[float, ...], Question] = {}
+        for part in RADII if len(question.fractions) * question.alpha >= ENOUGH else ():
+            centres, radius = covered(question.fractions, part * question.alpha)
+            if 0 < len(centres) < len(question.fractions):
+                left = question.alpha - radius * (1 + 1e-9) - 2.0**-31  # fractions are rounded
+                several.setdefault(centres, dataclasses.replace(question, fractions=centres, alpha=left))
+        if not several:
+            raise UnavailableError("alpha is too small for one quantile to serve other fractions")
+        return list(several.values())
+
+    def offer(question: Question) -> Offer:
+        found: list[tuple[Offer, int]] = []
+        reason = UnavailableError("")
+        for each in fewer(question):
+            try:
+                if found and candidate.floor is not None and candidate.floor(each) > min(one.n for one, _ in found):
+                    continue
+                found.append((candidate.offer(each), len(each.fractions)))
+            except ValueError as refused:
+                reason = UnavailableError(str(refused))
+        if not found:
+            raise reason
+        best, count = min(found, key=lambda one: one[0].n)
+
+        def make(n: int) -> Any:
+            return quantiles.shared(best.make(n), fractions=question.fractions)
+
+        return dataclasses.replace(best, make=make, name=f"{best.name}, {count} for all")
+
+    def floor(question: Question) -> float:
+        try:
+            return min(candidate.floor(each) for each in fewer(question))  # type: ignore[misc]
+        except UnavailableError:
+            return 0.0
+
+    return Candidate(f"shared, {candidate.name}", offer, floor if candidate.floor else None)
+
+
+SHARED: tuple[Candidate, ...] = tuple(map(_sharing, CANDIDATES))

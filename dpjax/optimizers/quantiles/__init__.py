@@ -17,6 +17,7 @@ x_(k-m+1), ..., x_(k+m), at least k-m+1 points are <= z and at most k+m-1 are < 
 | `permute_and_flip` | likewise by permute-and-flip, which is as private, and more accurate where few points are right | a total epsilon |
 | `tree` | any q fractions, all read off one hierarchical histogram; without a solver | a total epsilon, for any q |
 | `unbounded` | any q fractions, by AboveThreshold along a geometric grid; without a solver, without bounds | a total epsilon |
+| `shared` | any q fractions, by fewer answers of one of the others, each for all fractions near its own | that of the answers |
 
 **Why 2e.** The number n of points is private, and the wanted rank is k(n) = floor(f n + 1/2), so k(n+1) - k(n) is 0 or 1. Insert a point
 at position p of the sorted dataset and compare the windows, positions [k-m, k+m) from 0. If k stays: nothing changes for p >= k+m;
@@ -47,6 +48,7 @@ from dpjax.optimizers.quantiles.noisy_slices import NoisySlices, noisy_slices
 from dpjax.optimizers.quantiles.permute_and_flip import PermuteAndFlip, permute_and_flip
 from dpjax.optimizers.quantiles.rank_exponential import RankExponential, rank_exponential
 from dpjax.optimizers.quantiles.recursive import RecursiveQuantiles, recursive
+from dpjax.optimizers.quantiles.shared import SharedQuantiles, shared
 from dpjax.optimizers.quantiles.sliced import SlicedQuantiles, sliced
 from dpjax.optimizers.quantiles.tree import TreeQuantiles, tree
 from dpjax.optimizers.quantiles.unbounded import UnboundedQuantiles, unbounded
@@ -61,6 +63,7 @@ __all__ = [
     "Quantiles",
     "RankExponential",
     "RecursiveQuantiles",
+    "SharedQuantiles",
     "SlicedQuantiles",
     "Stretch",
     "TreeQuantiles",
@@ -76,6 +79,7 @@ __all__ = [
     "rank_errors",
     "rank_exponential",
     "recursive",
+    "shared",
     "sliced",
     "tree",
     "unbounded",

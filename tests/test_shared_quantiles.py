@@ -1,0 +1,95 @@
+"""One answer for several fractions."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+import dpjax
+from dpjax import Points
+from dpjax.choice import quantiles as choice
+from dpjax.domains import wide
+from dpjax.optimizers import quantiles
+from dpjax.optimizers.quantiles import nearest_rank, rank_errors
+
+MEDIAN = quantiles.permute_and_flip(bits=3, fractions=[0.5], epsilon=1.0)
+FEW = quantiles.shared(MEDIAN, fractions=[0.1, 0.45, 0.5, 0.95])
+DATA = Points.create(wide.from_ints([0, 2, 2, 3, 5, 5, 6, 6, 6, 7], 3))
+
+
+def test_an_event_is_one_interval_for_each_fraction():
+    law = np.asarray(MEDIAN.pmf(DATA))
+    assert FEW.serves == (0, 1, 1, 2) and float(FEW.distance()) == pytest.approx(0.1)
+    for first, one, other, last in (
+        ((0, 1), (2, 7), (0, 5), (7, 8)),
+        ((0, 8), (0, 3), (5, 8), (0, 8)),  # no answer is in both
+        ((1, 8), (0, 8), (0, 8), (0, 8)),  # the first answer is 0
+        ((0, 8), (0, 8), (0, 8), (0, 7)),  # the last is 7
+    ):
+        event = tuple(wide.from_ints(ends, 64) for ends in zip(first, one, other, last, strict=True))
+        inside = set(range(*one)) & set(range(*other)) if first[0] == 0 and last[1] == 8 else set()
+        expected = sum(law[z] for z in inside)
+        np.testing.assert_allclose(FEW.probability(DATA, event), [expected, 1 - expected], atol=1e-6)
+    np.testing.assert_allclose(float(np.sum(FEW.pmf(DATA))), 1.0, rtol=1e-5)
+
+
+def test_ranks_are_those_of_the_answers_and_no_further_away_than_their_fractions():
+    released = FEW(jax.random.key(0), DATA)
+    answers, points = released.hypothesis, FEW.prepare(FEW.fit(DATA))
+    assert released.status == dpjax.Status.OK
+    assert wide.to_ints(answers)[0] == 0 and wide.to_ints(answers)[3] == 7
+    assert wide.to_ints(answers)[1] == wide.to_ints(answers)[2]
+    errors = np.asarray(rank_errors(points, answers, nearest_rank(FEW.fractions, points.n_valid)))
+    own = np.asarray(rank_errors(points, answers[1:2], nearest_rank(MEDIAN.fractions, points.n_valid)))
+    assert (errors <= own.max() + np.ceil(float(FEW.distance()) * 10)).all()
+
+
+def test_a_size_is_that_of_the_answers_at_what_is_left():
+    assert FEW.sample_size(alpha=0.3, beta=0.1) == MEDIAN.sample_size(alpha=float(0.3 - FEW.distance()), beta=0.1)
+    assert FEW.guarantee() == MEDIAN.guarantee()
+    with pytest.raises(ValueError, match=r"alpha must be > 0\.1\d*, by which fractions differ .* got 0\.1"):
+        FEW.sample_size(alpha=0.1, beta=0.1)
+
+
+@pytest.mark.parametrize(
+    ("answers", "fractions", "error", "words"),
+    [
+        (3, [0.5], TypeError, "answers must be quantiles"),
+        (MEDIAN, [0.5, 0.4], ValueError, "fractions must increase"),
+        (MEDIAN, [0.1, 0.9], ValueError, "fractions must have one for each answer, got none near 0.5"),
+    ],
+)
+def test_what_cannot_be_shared_is_refused(answers, fractions, error, words):
+    with pytest.raises(error, match=words):
+        quantiles.shared(answers, fractions=fractions)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_all_fractions_are_covered_by_as_few_as_possible(seed):
+    rng = np.random.default_rng(seed)
+    fractions = tuple(np.unique(rng.integers(1, 100, rng.integers(1, 9)) / 100).tolist())
+    radius = rng.integers(1, 30) / 100
+    centres, needed = choice.covered(fractions, radius)
+
+    def cover(some, radius):
+        return all(min(abs(f - c) for c in (0.0, *some, 1.0)) <= radius + 1e-12 for f in fractions)
+
+    assert cover(centres, needed) and needed <= radius
+    places = np.arange(1, 200) / 200
+    if len(centres) == 1:
+        assert not cover((), radius)
+    if len(centres) == 2:
+        assert not any(cover((c,), radius - 1e-9) for c in places)
+    if len(centres) == 3:
+        assert not any(cover(pair, radius - 1e-9) for pair in itertools.combinations(places, 2))
+
+
+def test_few_answers_serve_many_fractions():
+    given = {"bits": 32, "epsilon": 0.1, "delta": 1e-6, "alpha": 0.2, "beta": 0.1}
+    fractions = [i / 100 for i in range(1, 100)]
+    many = dpjax.choose("quantiles", fractions=fractions, **given)
+    assert "for all" in many.name and many.n < 12_000 and many.guarantee.covers(0.1, 1e-6)
+    assert many.algorithm.sample_size(alpha=0.2, beta=0.1) <= 1.01 * many.n
+    assert len(many.algorithm.serves) == 99
+    assert "for all" not in dpjax.choose("quantiles", fractions=[0.25, 0.5, 0.75], **{**given, "alpha": 0.05}).name
