@@ -372,6 +372,7 @@ POINTS = [
         place=_place_of_point,
         twin=_learn_points_twin("random"),
         alpha=None,  # 8 points are too few for a random one after bottom
+        thorough=True,  # test_points.py holds it to its plain twin and verifies it
     ),
     Entry(
         "points.learn_points, zero for bottom",
@@ -740,6 +741,7 @@ MANY = [
         event=(_k_rows(1, 3, 1), slice(1, 3)),
         twin=_column_twin,
         sweeps=False,  # its epsilon is that of its learner
+        thorough=True,  # test_direct_sum.py holds it to the law of each concept
     ),
 ]
 
@@ -842,6 +844,7 @@ MECHANISMS = [
             error=1,
         ),
         name="relaxations.learned_noise",
+        thorough=True,  # test_learned.py holds it to its law and its claim
     ),
     _choice(
         "exponential",

@@ -18,7 +18,7 @@ import types
 import jax
 import numpy as np
 import pytest
-from builders import slow
+from builders import slow, thorough
 
 from dpjax import Sample
 from dpjax.concepts import agnostic
@@ -38,7 +38,7 @@ from experiments.table import cells
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("draws", [16, 24, 64])
+@pytest.mark.parametrize("draws", [16, thorough(24), thorough(64)])
 def test_the_interval_of_a_quantile_holds_it_however_few_values_there_are(draws):
     """Of 16 values the largest is below the 0.9 quantile with probability 0.19."""
     rng = np.random.default_rng(0)

@@ -67,6 +67,7 @@ def test_a_cell_is_the_same_alone(table: Any) -> None:
     assert some.to_rows() == [row for row in table.to_rows() if row["epsilon"] == 1.0 and row["alpha"] == 0.2]
 
 
+@pytest.mark.thorough
 def test_more_cells_than_look_at_one_sample(table: Any) -> None:
     epsilons = [*EPSILONS, *(3.0 + i for i in range(cells.TOGETHER))]
     many = failures({"exponential": exponential}, **{**GIVEN, "over": {"epsilon": epsilons}}).to_rows()

@@ -733,7 +733,7 @@ def test_the_margin_of_a_histogram_is_not_rounded_beside_millions(epsilon, delta
 
 
 @pytest.mark.parametrize(
-    "name", ["learn_points", "hashed", builders.thorough("histogram"), "point_learner", builders.thorough("sparse")]
+    "name", ["learn_points", "hashed", *map(builders.thorough, ("histogram", "point_learner", "sparse"))]
 )
 def test_all_zero_shows_no_point_of_the_data(name: str) -> None:
     """A position that means nothing is released with the concept: it must not be a point of the data. No slot is empty."""

@@ -449,6 +449,7 @@ def test_blocks_of_sorted_points_are_refused():
         made(jax.random.key(0), Points.create(wide.from_ints([0, 1, 2], 2), ordered=True))
 
 
+@pytest.mark.thorough
 def test_no_number_passes_for_the_law_of_what_does_not_run() -> None:
     one = dense.blr(queries=dense.thresholds(bits=1), rows=1, epsilon=1.0)
     labelled = reductions.label_class(one, block=2, epsilon=1.0)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders import thorough
 from scipy import stats
 
 from dpjax.concepts import thresholds as concept
@@ -62,7 +63,7 @@ def extremes_missed(rates, largest, smallest):
     return missed
 
 
-@pytest.mark.parametrize("rates", [[0.9] * 6, [0.1] * 6, [0.5, 0.5, 0.1], [0.3]])
+@pytest.mark.parametrize("rates", [thorough([0.9] * 6), [0.1] * 6, thorough([0.5, 0.5, 0.1]), [0.3]])
 def test_the_intervals_of_the_largest_and_the_smallest_hold_them(rates):
     missed = extremes_missed(rates, estimates.largest, estimates.smallest)
     assert missed.max() <= stats.binom.isf(ALARM, 2000, 0.1)
