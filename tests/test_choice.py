@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import decimal
 import functools
 import itertools
 import math
@@ -653,6 +654,28 @@ def test_a_part_of_delta_pays_for_a_larger_epsilon():
     assert base.spent_delta(implies.guarantee, 0.02) <= 0.2 and large.n <= 1.05 * implies.n
     assert (large.guarantee.epsilon, large.guarantee.delta) == (0.02, 0.2)
     assert large.algorithm.guarantee().epsilon > 0.3
+
+
+@pytest.mark.parametrize(
+    ("task", "epsilon", "delta", "more"),
+    [
+        ("threshold", 16.0, 1e-20, {"alpha": 0.1}),
+        ("interior_point", 1.0, 1e-19, {}),
+        ("points", 4.0, 1e-18, {"alpha": 0.1}),
+    ],
+)
+def test_what_a_hair_of_delta_pays_for_is_stated_as_it_was_asked(task, epsilon, delta, more):
+    assert dpjax.choose(task, bits=8, epsilon=epsilon, delta=delta, **more).guarantee.covers(epsilon, delta)
+
+
+def test_the_epsilon_of_a_bounded_range_is_rounded_down():
+    """Against fifty digits, where 1 - e^-epsilon is about delta."""
+    epsilon, delta = 9.70348638908026e-07, 3.8094426131131046e-07
+    with decimal.localcontext(prec=50):
+        e, d = decimal.Decimal(epsilon), decimal.Decimal(delta)
+        a = 1 + d * (-e).exp()
+        exact = e - 2 * ((1 - (1 - a * (1 - d)).sqrt()) / a).ln()
+        assert exact * (1 - decimal.Decimal("2e-12")) < decimal.Decimal(base.bounded_epsilon(epsilon, delta)) < exact
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.01), (1.0, 0.1), (3.0, 0.05)])

@@ -45,6 +45,16 @@ def test_ranks_are_those_of_the_answers_and_no_further_away_than_their_fractions
     assert (errors <= own.max() + np.ceil(float(FEW.distance()) * 10)).all()
 
 
+def test_what_the_answers_know_is_known():
+    inner = quantiles.inverse_sensitivity(bits=3, fractions=[0.5], epsilon=1.0)
+    few = quantiles.shared(inner, fractions=[0.1, 0.45, 0.5, 0.95])
+    assert few.zcdp() == inner.zcdp() and few.focused(100_000).answers == inner.focused(100_000)
+    points = few.prepare(few.fit(DATA))
+    bound = float(few.failure_bound(points, few.near(points, 5)))
+    assert float(inner.failure_bound(points, inner.near(points, 5))) <= bound < 1.0
+    assert float(few.failure_bound(points, few.near(points, 0))) == 1.0  # 0 is not at rank 1
+
+
 def test_a_size_is_that_of_the_answers_at_what_is_left():
     assert FEW.sample_size(alpha=0.3, beta=0.1) == MEDIAN.sample_size(alpha=float(0.3 - FEW.distance()), beta=0.1)
     assert FEW.guarantee() == MEDIAN.guarantee()

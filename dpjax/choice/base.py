@@ -169,7 +169,7 @@ def bounded_epsilon(epsilon: float, delta: float) -> float:
     (1 - e^(t - e'))(1 - e^(epsilon - t))/(1 - e^-e'), which is largest at t = (e' + epsilon)/2: (1 - u)^2/(1 - e^-epsilon u^2), where
     u = e^-((e' - epsilon)/2) (Dong, Durfee and Rogers 2020).
     """
-    root = math.sqrt(delta * (1 - (1 - delta) * math.exp(-epsilon)))
+    root = math.sqrt(delta * (delta * math.exp(-epsilon) - math.expm1(-epsilon)))
     return (epsilon + 2 * math.log1p(root) - 2 * math.log1p(-delta)) * _SAFE
 
 

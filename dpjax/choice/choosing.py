@@ -289,10 +289,10 @@ def _chosen(
 
 def _stated(guarantee: Guarantee, question: Question, bounded: bool) -> Guarantee:
     """The algorithm's own, or what was asked for, if a larger epsilon and a smaller delta imply that."""
-    larger = question.epsilon * (1 + 1e-9) < guarantee.epsilon
+    larger = question.epsilon < guarantee.epsilon
     implied = larger and spent_delta(guarantee, question.epsilon) <= question.delta * (1 + 1e-12)
     if bounded and larger:
-        implied = guarantee.epsilon <= bounded_epsilon(question.epsilon, question.delta) * (1 + 1e-12)
+        implied = guarantee.epsilon <= bounded_epsilon(question.epsilon, question.delta) * (1 + 5e-13)
     return Guarantee(question.epsilon, question.delta, question.relation) if implied else guarantee
 
 

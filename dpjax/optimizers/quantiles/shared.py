@@ -10,7 +10,7 @@ alpha, and the last all f >= 1 - alpha, without any data. The fewer answers ther
 Its plain twin is that of the answers.
 """
 
-import functools
+import dataclasses
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -73,21 +73,40 @@ class SharedQuantiles(RankedQuantiles):
         return jnp.concatenate([first[None], found, last[None]])[np.array(self.serves)], released, info
 
     def law(self, points: Points, intervals: Interval) -> Float[Array, "2"]:
-        count, (first, last) = self.answers.fractions.size, base.ends(self.bits, self.limbs + 1)
-        each = stacked(*(self._common(intervals, i) for i in range(1, count + 1)))
+        each, possible = self._each(intervals)
         law = self.answers.law(points, each)
+        return jnp.where(possible, law, jnp.array([0.0, 1.0], law.dtype))
+
+    def failure_bound(self, points: Points, intervals: Interval) -> Float[Array, ""]:
+        """That of the answers, for what the intervals of an answer's fractions have in common."""
+        each, possible = self._each(intervals)
+        return jnp.where(possible, self.answers.failure_bound(points, each), 1.0)
+
+    def focused(self, rows: int) -> Any:
+        return dataclasses.replace(self, answers=self.answers.focused(rows))
+
+    def zcdp(self) -> float:
+        """That of the answers."""
+        return self.answers.zcdp()
+
+    def _each(self, intervals: Interval) -> tuple[Interval, Bool[Array, ""]]:
+        """(The intervals of the answers; whether the ends of the domain are in theirs.)"""
+        count, (first, last) = self.answers.fractions.size, base.ends(self.bits, self.limbs + 1)
         possible = jnp.bool_(True)
         for served, end in ((0, first), (count + 1, last)):
             if served in self.serves:
                 common = self._common(intervals, served)
                 possible = possible & ~wide.less(end, common.low) & wide.less(end, common.high)
-        return jnp.where(possible, law, jnp.array([0.0, 1.0], law.dtype))
+        return stacked(*(self._common(intervals, i) for i in range(1, count + 1))), possible
 
     def _common(self, intervals: Interval, served: int) -> Interval:
         """What the intervals of all fractions that have this answer have in common."""
-        rows = [i for i, other in enumerate(self.serves) if other == served]
-        low = functools.reduce(wide.maximum, [intervals.low[i] for i in rows])
-        high = functools.reduce(wide.minimum, [intervals.high[i] for i in rows])
+        rows = np.array([i for i, other in enumerate(self.serves) if other == served])
+        low, high = intervals.low[rows], intervals.high[rows]
+        while len(low) > 1:  # by halves: a chain of comparisons takes seconds to compile
+            half = -(-len(low) // 2)
+            low, high = wide.maximum(low[:half], low[-half:]), wide.minimum(high[:half], high[-half:])
+        low, high = low[0], high[0]
         return Interval(low=low, high=wide.maximum(low, high))
 
     def masses(self, points: Points, outputs: int) -> Float[Array, "outcomes"]:
