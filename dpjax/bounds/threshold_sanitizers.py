@@ -179,7 +179,7 @@ def _walk_reaches(noises: int, rate: float, beta: float) -> int | None:
     angles = np.pi * np.arange(size // 2 + 1) / size
     law = np.fft.irfft(np.exp(-noises * np.log1p(ratio * (2.0 * np.sin(angles) / steepness) ** 2)), size)
     tail = np.cumsum(law[1 : size // 2][::-1])[::-1]  # P[S >= 1], P[S >= 2], ...
-    within = (2.0 if noises == 1 else 4.0) * (tail + _LOST) <= beta
+    within = 4.0 * (tail + _LOST) <= beta
     return 1 + int(np.argmax(within)) if within.any() else None
 
 

@@ -200,18 +200,28 @@ def best_offer(candidate: Candidate, question: Question) -> Offer:
     asked = _budgets(question, candidate.bounded)
     if len(asked) == 1:
         return dataclasses.replace(candidate.offer(asked[0]), bounded=candidate.bounded)
-    offers: list[Offer] = []
+    return fewest(candidate, asked)[0]
+
+
+def fewest(candidate: Candidate, asked: Sequence[Question]) -> tuple[Offer, Question]:
+    """The candidate's offer that takes the fewest records for any of these questions, and for which.
+
+    Raises:
+      UnavailableError: there is none, for the last reason given; but not for that without a delta, if one was asked for with a delta.
+    """
+    found: list[tuple[Offer, Question]] = []
     reason = UnavailableError("")
     for each in asked:
         try:
-            if offers and candidate.floor is not None and candidate.floor(each) > min(offer.n for offer in offers):
+            if found and candidate.floor is not None and candidate.floor(each) > min(offer.n for offer, _ in found):
                 continue
-            offers.append(candidate.offer(each))
+            found.append((candidate.offer(each), each))
         except ValueError as refused:
-            reason = reason if str(reason) and each.delta == 0.0 else UnavailableError(str(refused))
-    if not offers:
+            if each.delta > 0.0 or asked[0].delta == 0.0:
+                reason = UnavailableError(str(refused))
+    if not found:
         raise reason
-    return min(offers, key=lambda offer: offer.n)
+    return min(found, key=lambda one: one[0].n)
 
 
 def _floor(candidate: Candidate, question: Question) -> float:

@@ -38,6 +38,7 @@ from dpjax.choice.base import (
     Offer,
     Question,
     UnavailableError,
+    fewest,
     optimal_each,
     share_of,
     step_delta,
@@ -418,23 +419,12 @@ def _sharing(candidate: Candidate) -> Candidate:
         return list(several.values())
 
     def offer(question: Question) -> Offer:
-        found: list[tuple[Offer, int]] = []
-        reason = UnavailableError("")
-        for each in fewer(question):
-            try:
-                if found and candidate.floor is not None and candidate.floor(each) > min(one.n for one, _ in found):
-                    continue
-                found.append((candidate.offer(each), len(each.fractions)))
-            except ValueError as refused:
-                reason = UnavailableError(str(refused))
-        if not found:
-            raise reason
-        best, count = min(found, key=lambda one: one[0].n)
+        best, asked = fewest(candidate, fewer(question))
 
         def make(n: int) -> Any:
             return quantiles.shared(best.make(n), fractions=question.fractions)
 
-        return dataclasses.replace(best, make=make, name=f"{best.name}, {count} for all")
+        return dataclasses.replace(best, make=make, name=f"{best.name}, {len(asked.fractions)} for all")
 
     def floor(question: Question) -> float:
         try:

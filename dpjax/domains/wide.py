@@ -73,9 +73,9 @@ def to_ints(array: Any) -> list[int]:
     if array.dtype != np.uint32 or array.ndim == 0:
         raise TypeError(f"array must be uint32 of shape (..., limbs), got {array.dtype} of shape {array.shape}")
     rows = np.ascontiguousarray(array.reshape(-1, array.shape[-1]).astype(">u4"))
-    if rows.shape[1] == 2:  # NumPy reads those of up to 64 bits in one go
-        return rows.view(">u8")[:, 0].tolist()
-    return rows[:, 0].tolist() if rows.shape[1] == 1 else [int.from_bytes(row.tobytes(), "big") for row in rows]
+    if 1 <= rows.shape[1] <= 2:  # NumPy reads those of up to 64 bits in one go
+        return rows.view(f">u{4 * rows.shape[1]}")[:, 0].tolist()
+    return [int.from_bytes(row.tobytes(), "big") for row in rows]
 
 
 def check_below(name: str, x: Any, bits: int) -> None:

@@ -44,9 +44,8 @@ class Progress:
     def __init__(self, total: int, label: str, *, unit: str = "trials", stream: Any = None, silent: bool = False):
         stream = sys.stderr if stream is None else stream
         options: dict[str, Any] = {"file": stream}
-        if not getattr(
-            stream, "isatty", bool
-        )():  # None, where there is no standard error, and other streams than files
+        # None, where there is no standard error, and other streams than files have no `isatty`.
+        if not getattr(stream, "isatty", bool)():
             options = {"file": _Lines(stream), "mininterval": _SECONDS_A_LINE, "bar_format": _LINE}
         total = arguments.integer("total", total, at_least=0)
         self._noted = time.monotonic()

@@ -138,9 +138,14 @@ class SharedQuantiles(RankedQuantiles):
 
     def distance(self) -> Fraction:
         """The largest distance of a wanted fraction from that of its answer, in multiples of 2^-32."""
-        own = [0, *(int(f) for f in np.asarray(self.answers.fractions)), 2**32]
+        own = _fractions_of(self.answers)
         wanted = (int(f) for f in np.asarray(self.fractions))
         return Fraction(max(abs(f - own[i]) for f, i in zip(wanted, self.serves, strict=True)), 2**32)
+
+
+def _fractions_of(answers: Quantiles) -> list[int]:
+    """F for the first point, each answer and the last point, as `serves` numbers them."""
+    return [0, *(int(f) for f in np.asarray(answers.fractions)), 2**32]
 
 
 def shared(answers: Quantiles, *, fractions: Sequence[float]) -> SharedQuantiles:
@@ -168,7 +173,7 @@ def shared(answers: Quantiles, *, fractions: Sequence[float]) -> SharedQuantiles
     if not isinstance(answers, Quantiles):
         raise TypeError(f"answers must be quantiles of dpjax.optimizers, got {type(answers).__name__}")
     rounded = rounded_fractions(fractions)
-    own = [0, *(int(f) for f in np.asarray(answers.fractions)), 2**32]
+    own = _fractions_of(answers)
     serves = tuple(min(range(len(own)), key=lambda i, f=f: (abs(f - own[i]), i)) for f in rounded)  # type: ignore[misc]
     idle = sorted({*range(1, len(own) - 1)} - {*serves})
     if idle:
