@@ -47,6 +47,8 @@ def test_the_exact_interval_has_its_level():
 def test_the_choice_depends_on_public_facts():
     assert chosen(fractions=[0.5]) == chosen(fractions=[0.5], delta=1e-6) == "permute_and_flip"
     assert chosen(fractions=[0.5], rho=0.1) == chosen(fractions=[0.5], epsilon=0.1, delta=0.01) == "rank_exponential"
+    assert chosen(fractions=[0.5], epsilon=2.0, delta=0.1) == "rank_exponential"  # by the range of all losses
+    assert chosen(fractions=[0.5], epsilon=1.0, delta=1e-3) == "permute_and_flip"
     assert chosen(fractions=[0.2, 0.5]) == "inverse_sensitivity"
     many = [i / 200 for i in range(1, 200)]
     assert (

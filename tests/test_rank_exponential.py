@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpjax
-from dpjax import Points
+from dpjax import Points, accounting
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles import scales
@@ -165,6 +165,31 @@ def test_totals_hold_for_the_joint_law_of_all_runs():
     twice = quantiles.rank_exponential(bits=2, fractions=fractions, rho=4 * made.zcdp())
     assert float(twice.slope(np)) == pytest.approx(2 * float(made.slope(np)), rel=1e-6)
     assert worst(twice, 1.0) > 0.01  # negative control
+
+
+@pytest.mark.parametrize(("fraction", "epsilon", "delta"), [(0.5, 0.5, 0.2), (0.3, 1.0, 0.1)])
+def test_a_large_delta_pays_for_losses_of_one_range_and_is_reached(fraction, epsilon, delta):
+    """By the naive laws of all multisets of up to four of 5 points."""
+    made = quantiles.rank_exponential(bits=3, fractions=[fraction], epsilon=epsilon, delta=delta)
+    ranges, squares = range_sums(np.asarray([fraction]), np)
+    rate = float(made.slope(np))
+    assert rate == pytest.approx(accounting.largest_range(epsilon, delta) / ranges, rel=1e-9)
+    assert rate > 1.05 * accounting.exponential_rate(epsilon, delta, ranges=ranges, squares=squares)
+
+    def law(values, rate):
+        return np.array(rank_exponential_laws(values, [fraction], size=5, epsilon=rate * ranges))
+
+    def worst(rate):
+        pairs = [
+            (v, tuple(sorted((*v, p))))
+            for n in range(4)
+            for v in itertools.combinations_with_replacement(range(5), n)
+            for p in range(5)
+        ]
+        return max(stick(law(v, rate), law(w, rate), epsilon) for v, w in pairs)
+
+    assert delta / 2 < worst(rate) <= delta
+    assert worst(1.4 * rate) > delta  # negative control
 
 
 @pytest.mark.slow

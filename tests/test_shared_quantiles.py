@@ -1,6 +1,7 @@
 """One answer for several fractions."""
 
 import itertools
+import math
 
 import jax
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import dpjax
 from dpjax import Points
+from dpjax.choice import base
 from dpjax.choice import quantiles as choice
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
@@ -20,7 +22,8 @@ DATA = Points.create(wide.from_ints([0, 2, 2, 3, 5, 5, 6, 6, 6, 7], 3))
 
 def test_an_event_is_one_interval_for_each_fraction():
     law = np.asarray(MEDIAN.pmf(DATA))
-    assert FEW.serves == (0, 1, 1, 2) and float(FEW.distance()) == pytest.approx(0.1)
+    assert FEW.serves == (0, 1, 1, 2) and float(FEW.distance()) == pytest.approx(0.05)
+    assert float(FEW.distance(ends=True)) == pytest.approx(0.1)
     for first, one, other, last in (
         ((0, 1), (2, 7), (0, 5), (7, 8)),
         ((0, 8), (0, 3), (5, 8), (0, 8)),  # no answer is in both
@@ -42,7 +45,27 @@ def test_ranks_are_those_of_the_answers_and_no_further_away_than_their_fractions
     assert wide.to_ints(answers)[1] == wide.to_ints(answers)[2]
     errors = np.asarray(rank_errors(points, answers, nearest_rank(FEW.fractions, points.n_valid)))
     own = np.asarray(rank_errors(points, answers[1:2], nearest_rank(MEDIAN.fractions, points.n_valid)))
-    assert (errors <= own.max() + np.ceil(float(FEW.distance()) * 10)).all()
+    distance = max(FEW.distance(), FEW.distance(ends=True))
+    assert (errors <= own.max() + np.ceil(float(distance) * 10)).all()
+
+
+def test_ends_serve_what_they_reach_and_nothing_else():
+    made = quantiles.shared(MEDIAN, fractions=[0.1, 0.15, 0.2, 0.8, 0.99], ends=0.15)
+    assert made.serves == (0, 0, 1, 1, 2)
+    assert quantiles.shared(MEDIAN, fractions=[0.01, 0.5, 0.99], ends=0.0).serves == (1, 1, 1)
+    assert quantiles.shared(MEDIAN, fractions=[0.01, 0.5, 0.99]).serves == (0, 1, 2)
+    assert quantiles.shared(MEDIAN, fractions=[0.01, 0.5, 0.99], ends=0.0).distance(ends=True) == 0
+
+
+@pytest.mark.parametrize("n", [500, 501, 503])
+def test_an_end_errs_by_its_fraction_and_half_a_rank(n):
+    points = Points.create(wide.from_ints(range(1, n + 1), 10), ordered=True)
+    made = quantiles.shared(
+        quantiles.permute_and_flip(bits=10, fractions=[0.5], epsilon=1.0), fractions=[0.1, 0.5, 0.9]
+    )
+    ends = made(jax.random.key(0), points).hypothesis
+    errors = np.asarray(rank_errors(points, ends, nearest_rank(made.fractions, n)))[[0, 2]]
+    assert (errors <= 0.101 * n).all() and (errors >= 0.1 * n - 0.5).all()
 
 
 def test_what_the_answers_know_is_known():
@@ -58,6 +81,8 @@ def test_what_the_answers_know_is_known():
 def test_a_size_is_that_of_the_answers_at_what_is_left():
     assert FEW.sample_size(alpha=0.3, beta=0.1) == MEDIAN.sample_size(alpha=float(0.3 - FEW.distance()), beta=0.1)
     assert FEW.guarantee() == MEDIAN.guarantee()
+    assert FEW.sample_size(alpha=0.101, beta=0.1) == 501  # an end errs by 0.1 n + 1/2, and 0.1 is rounded up
+    assert FEW.sample_size(alpha=0.101, beta=0.1) > MEDIAN.sample_size(alpha=0.05, beta=0.1)
     with pytest.raises(ValueError, match=r"alpha must be > 0\.1\d*, by which fractions differ .* got 0\.1"):
         FEW.sample_size(alpha=0.1, beta=0.1)
 
@@ -75,15 +100,22 @@ def test_what_cannot_be_shared_is_refused(answers, fractions, error, words):
         quantiles.shared(answers, fractions=fractions)
 
 
+@pytest.mark.parametrize("ends", [-0.1, 0.5, math.nan])
+def test_ends_reach_less_than_half(ends):
+    with pytest.raises(ValueError, match="ends must be"):
+        quantiles.shared(MEDIAN, fractions=[0.5], ends=ends)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_all_fractions_are_covered_by_as_few_as_possible(seed):
     rng = np.random.default_rng(seed)
     fractions = tuple(np.unique(rng.integers(1, 100, rng.integers(1, 9)) / 100).tolist())
-    radius = rng.integers(1, 30) / 100
-    centres, needed = choice.covered(fractions, radius)
+    radius, ends = rng.integers(1, 30) / 100, rng.integers(0, 30) / 100
+    centres, needed = choice.covered(fractions, radius, ends)
 
     def cover(some, radius):
-        return all(min(abs(f - c) for c in (0.0, *some, 1.0)) <= radius + 1e-12 for f in fractions)
+        near = (min([abs(f - c) for c in some], default=1.0) for f in fractions if ends < f < 1 - ends)
+        return all(distance <= radius + 1e-12 for distance in near)
 
     assert cover(centres, needed) and needed <= radius
     places = np.arange(1, 200) / 200
@@ -103,3 +135,16 @@ def test_few_answers_serve_many_fractions():
     assert many.algorithm.sample_size(alpha=0.2, beta=0.1) <= 1.01 * many.n
     assert len(many.algorithm.serves) == 99
     assert "for all" not in dpjax.choose("quantiles", fractions=[0.25, 0.5, 0.75], **{**given, "alpha": 0.05}).name
+
+
+def test_ends_of_the_domain_serve_almost_alpha():
+    given = {"bits": 32, "epsilon": 0.1, "alpha": 0.16, "beta": 0.1}
+    found = dpjax.choose("quantiles", fractions=[0.15, 0.5, 0.85], **given)
+    assert "1 for all" in found.name and found.algorithm.serves == (0, 1, 2)
+    assert found.n == dpjax.choose("median", **given).n <= found.algorithm.sample_size(alpha=0.16, beta=0.1)
+
+
+def test_where_few_records_suffice_the_ends_need_some_for_rounding():
+    asked = {"n": None, "delta": 0.0, "beta": 0.1, "relation": "ADD_OR_REMOVE_ONE", "fractions": (0.0949, 0.5)}
+    offer = choice.SHARED[0].offer(base.Question(bits=32, epsilon=32.0, alpha=0.1, **asked))
+    assert offer.n == 99 == offer.make(99).sample_size(alpha=0.1, beta=0.1)  # 0.0051 n is half a rank

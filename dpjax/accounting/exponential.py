@@ -10,6 +10,11 @@ variance of l under a tilted law, which is at most r^2/4 because l lies in an in
 and 0 at s = 0 and 1, hence at most 0 beyond: D_s(P || Q) = K(s)/(s - 1) <= s r^2/8 for all s > 1. Under adaptive composition the values
 of rho add up (Bun, Steinke 2016, Lemma 2.3).
 
+**From a range to (epsilon, delta)** (Dong, Durfee, Rogers 2020). If all losses lie in [t - r, t], the worst pair of laws has two outcomes,
+the ends, as the mean of e^-l is 1. Its delta is (1 - e^(t - r))(1 - e^(epsilon - t))/(1 - e^-r), which is greatest at t = (r + epsilon)/2:
+(1 - u)^2/(1 - e^-epsilon u^2), where u = e^-((r - epsilon)/2). Runs of which none depends on what others release have such an interval
+together, as long as all of theirs. (Where a run depends on others, so does t, and nothing of the kind follows.)
+
 **From rho to (epsilon, delta)** (Canonne, Kamath, Steinke 2020, Proposition 12). delta = E_P[(1 - e^(epsilon - l))_+], and with a = alpha -
 1 > 0, 1 - e^(-x) <= e^(a x) (a/(a+1))^(a+1)/a for all x > 0, with equality at e^(-x) = a/(a+1). So rho-zCDP gives, for every a > 0,
 
@@ -74,19 +79,47 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
 
 
 @arguments.in_plain_numbers
-def exponential_rate(epsilon: Any, delta: Any, *, ranges: Any, squares: Any, xp: Any = np) -> Any:
+def largest_range(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
+    """The largest r for which losses in an interval of length r imply (epsilon, delta)-privacy: see the module; epsilon if delta is 0.
+
+    Args:
+      epsilon: > 0; a number or a traced scalar.
+      delta: in [0, 1); a number or a traced scalar.
+      xp: `numpy` or `jax.numpy`.
+
+    Raises:
+      TypeError, ValueError: a known epsilon or delta out of range.
+
+    >>> round(float(largest_range(1.0, 0.1)), 3), float(largest_range(1.0, 0.0))
+    (1.671, 1.0)
+    """
+    for end in arguments.extremes(epsilon):
+        arguments.positive(epsilon=end)
+    for end in arguments.extremes(delta):
+        arguments.number("delta", end, at_least=0.0, below=1.0)
+    used = xp.where(delta > 0, delta, 0.5)  # the root of 0 has no derivative
+    root = xp.sqrt(used * (used * xp.exp(-epsilon) - xp.expm1(-epsilon)))
+    more = (2 * xp.log1p(root) - 2 * xp.log1p(-used)) * (1.0 - 2.0**-40)
+    return xp.where(delta > 0, epsilon + more, epsilon)
+
+
+@arguments.in_plain_numbers
+def exponential_rate(
+    epsilon: Any, delta: Any, *, ranges: Any, squares: Any, independent: bool = False, xp: Any = np
+) -> Any:
     """The largest lambda for which exponential mechanisms together are (epsilon, delta)-private, from sums of ranges or of their squares.
 
-        max{epsilon / ranges, sqrt(8 rho / squares)},   rho = `largest_rho`.
+        max{r / ranges, sqrt(8 rho / squares)},   rho = `largest_rho`, r = epsilon, or `largest_range` of independent runs.
 
     Args:
       epsilon, delta: as for `largest_rho`.
       ranges: the largest sum of the ranges of u - u', over all neighbours; > 0.
       squares: the largest sum of their squares; > 0.
+      independent: whether no run depends on what others release.
       xp: `numpy` or `jax.numpy`.
 
-    Formal guarantees: (epsilon, delta) for all runs together, also adaptive ones, if `ranges` and `squares` bound the sums along every
-    course that the runs can take; under the relation of the neighbours.
+    Formal guarantees: (epsilon, delta) for all runs together, also adaptive ones unless `independent`, if `ranges` and `squares` bound the
+    sums along every course that the runs can take; under the relation of the neighbours.
 
     Raises:
       TypeError, ValueError: a known argument out of range.
@@ -99,7 +132,8 @@ def exponential_rate(epsilon: Any, delta: Any, *, ranges: Any, squares: Any, xp:
         for end in arguments.extremes(sums):
             arguments.positive(**{name: end})
     root = xp.sqrt(xp.where(rho > 0, rho, 1.0) * 8 / squares)  # the root of 0 has no derivative
-    return xp.maximum(epsilon / ranges, xp.where(rho > 0, root, 0.0))
+    longest = largest_range(epsilon, delta, xp=xp) if independent else epsilon
+    return xp.maximum(longest / ranges, xp.where(rho > 0, root, 0.0))
 
 
 def exponential_epsilon(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, closed_form_epsilon
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, closed_form_epsilon, largest_range
 from dpjax.accounting.composition import FFT_ERROR, composed_delta
 
 PRECISION = 2.0**-8  # relative precision of an epsilon or alpha that is solved for, rounded up
@@ -163,14 +163,8 @@ def spent_delta(guarantee: Guarantee, epsilon: float) -> float:
 
 
 def bounded_epsilon(epsilon: float, delta: float) -> float:
-    """The epsilon' of which exponential mechanisms are (epsilon, delta)-private, rounded down.
-
-    If the loss lies in [t - e', t], the worst laws have two outcomes, those losses, as the mean of e^-loss is 1. Their delta is
-    (1 - e^(t - e'))(1 - e^(epsilon - t))/(1 - e^-e'), which is largest at t = (e' + epsilon)/2: (1 - u)^2/(1 - e^-epsilon u^2), where
-    u = e^-((e' - epsilon)/2) (Dong, Durfee and Rogers 2020).
-    """
-    root = math.sqrt(delta * (delta * math.exp(-epsilon) - math.expm1(-epsilon)))
-    return (epsilon + 2 * math.log1p(root) - 2 * math.log1p(-delta)) * _SAFE
+    """The epsilon' of which exponential mechanisms are (epsilon, delta)-private, rounded down (`accounting.exponential`)."""
+    return float(largest_range(epsilon, delta)) * _SAFE
 
 
 def _budgets(question: Question, bounded: bool = False) -> list[Question]:

@@ -125,6 +125,6 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("san_points", san_points),
     Candidate("sparse_histogram", sparse_histogram),
     *(_through(each) for each in cdf.CANDIDATES if each.name in COUNTS),
-    Candidate("blr", blr),
+    Candidate("blr", blr, bounded=True),
     *(_through(each) for each in cdf.CANDIDATES if each.name not in COUNTS),
 )

@@ -12,7 +12,7 @@
 - `tree_score`: its theorem, which from 16 bits on is at most 2/epsilon points above its exact worst case (`tree_planning`), or that worst
   case itself where its dynamic programme takes no more than some tens of milliseconds.
 - `rec_concave`: twice the promise that `bounds.rec_concave_error` requires. `tree_log`: the plan by basic composition with one level, whose
-  split is searched for in a few milliseconds, or by optimal composition where delta is not small beside epsilon. (Other accountants and
+  split follows from Lagrange's conditions, or by optimal composition where delta is not small beside epsilon. (Other accountants and
   depths have not won on any domain that can be written down.)
 """
 
@@ -80,11 +80,9 @@ def _promise(bits: int, epsilon: float, delta: float, beta: float) -> float:
 def _tree_log(bits: int, epsilon: float, delta: float, beta: float) -> planning.Plan:
     if not planning.LEAST_EPSILON <= epsilon <= planning.LARGEST_EPSILON:
         raise UnavailableError(f"needs an epsilon from {planning.LEAST_EPSILON:g} on")
-    plan = planning.calibrate(bits=bits, epsilon=epsilon, delta=delta, beta=beta, accountant="basic", depth=1)
-    if not _may_win(epsilon, delta):
-        return plan
-    other = planning.quick(bits, Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), beta)
-    return min(plan, other, key=lambda each: each.sample_size)
+    total = Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+    names = ("basic", "optimal") if _may_win(epsilon, delta) else ("basic",)
+    return min((planning.quick(bits, total, beta, name) for name in names), key=lambda plan: plan.sample_size)
 
 
 def made(name: str, bits: int, epsilon: float, delta: float, beta: float) -> Any:

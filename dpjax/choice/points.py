@@ -97,5 +97,5 @@ def learn_points_floor(question: Question) -> float:
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("exponential", exponential, bounded=True),
     Candidate("learn_points", learn_points, learn_points_floor),
-    Candidate("hashed", hashed),
+    Candidate("hashed", hashed, bounded=True),
 )

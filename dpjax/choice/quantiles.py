@@ -18,7 +18,8 @@
   epsilon if e, r and s are proportional to sqrt(M/2), sqrt(D) and sqrt(C). If there are so many fractions that slices could meet, n is
   determined by their distance: (2M/e + R/r)/(the distance) + C/s, with R/r for the error of a distance. The third split lies between these.
 - All of these at fewer fractions, each of which serves those near its own, where alpha is not small beside the distances of fractions: an
-  answer within t ranks of g n is within t + |f - g| n of f n, so the proofs are those for what is left of alpha.
+  answer within t ranks of g n is within t + |f - g| n of f n, so the proofs are those for what is left of alpha. Fractions less than alpha
+  from 0 or 1 are served by the ends of the domain, which err by f n and 1/2 for rounding.
 """
 
 import dataclasses
@@ -51,6 +52,7 @@ from dpjax.optimizers.quantiles.noisy_slices import MOST as MOST_SLICES
 from dpjax.optimizers.quantiles.noisy_slices import crowding_error, least_spacing, noise_errors, points_needed
 from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_error_bound
 from dpjax.optimizers.quantiles.rank_exponential import range_sums
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
 from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shared, rank_error
 from dpjax.optimizers.quantiles.tree import WIDEST
 from dpjax.optimizers.quantiles.tree import error_bound as tree_error
@@ -226,7 +228,7 @@ def rank_exponential(question: Question) -> Offer:
     if delta < LEAST_DELTA:
         raise UnavailableError("needs a delta above 0, without which permute_and_flip is better")
     ranges, squares = range_sums(np.asarray(question.fractions), np)
-    rate = float(exponential_rate(epsilon, delta, ranges=ranges, squares=squares))
+    rate = float(exponential_rate(epsilon, delta, ranges=ranges, squares=squares, independent=True))
     ranks = rank_error_bound(question.bits * math.log(2.0), len(question.fractions), rate, question.beta)
     given: dict[str, Any] = {"bits": question.bits, "fractions": question.fractions, "epsilon": epsilon, "delta": delta}
     return Offer(_points(ranks + 1, question.alpha), lambda n: quantiles.rank_exponential(**given), "rank_exponential")
@@ -374,18 +376,21 @@ CANDIDATES: tuple[Candidate, ...] = (
 
 RADII = (0.3, 0.5, 0.7)  # parts of alpha that may be lost to fractions for which the answer at another one serves
 ENOUGH = 0.5  # the least sum of alpha over all fractions for which some of them are worth sharing
+ENDS = 0.95  # the part of alpha up to which the ends of the domain serve: then 10/alpha records are enough for their rounding
 
 
-def covered(fractions: tuple[float, ...], radius: float) -> tuple[tuple[float, ...], float]:
-    """(the fewest fractions of which one, or 0 or 1, is within the radius of each given one; about the least radius for so many).
+def covered(fractions: tuple[float, ...], radius: float, ends: float = 0.0) -> tuple[tuple[float, ...], float]:
+    """(the fewest fractions of which one is within the radius of each given one; about the least radius for so many).
 
-    >>> covered((0.1, 0.3, 0.4, 0.7), 0.12)[0]
+    Those up to `ends` from 0 and 1 need none.
+
+    >>> covered((0.1, 0.3, 0.4, 0.7), 0.06, 0.12)[0]
     (0.35, 0.7)
     """
-    found, low, high = _groups(fractions, radius), 0.0, radius
+    found, low, high = _groups(fractions, radius, ends), 0.0, radius
     for _ in range(10):
         middle = (low + high) / 2
-        fewer = _groups(fractions, middle)
+        fewer = _groups(fractions, middle, ends)
         if len(fewer) == len(found):
             high, found = middle, fewer
         else:
@@ -393,15 +398,25 @@ def covered(fractions: tuple[float, ...], radius: float) -> tuple[tuple[float, .
     return tuple(round((a + b) / 2, 15) for a, b in found), high
 
 
-def _groups(fractions: tuple[float, ...], radius: float) -> list[tuple[float, float]]:
-    """The first and the last fraction of each group that is no wider than twice the radius; those so near to 0 or 1 are in none."""
-    given, ends = np.asarray(fractions), []
-    i, stop = int(np.searchsorted(given, radius, "right")), int(np.searchsorted(given, 1 - radius, "left"))
+def _groups(fractions: tuple[float, ...], radius: float, ends: float) -> list[tuple[float, float]]:
+    """The first and the last fraction of each group that is no wider than twice the radius; those up to `ends` from 0 or 1 are in none."""
+    given, groups = np.asarray(fractions), []
+    i, stop = int(np.searchsorted(given, ends, "right")), int(np.searchsorted(given, 1 - ends, "left"))
     while i < stop:
         j = min(int(np.searchsorted(given, given[i] + 2 * radius, "right")), stop)
-        ends.append((float(given[i]), float(given[j - 1])))
+        groups.append((float(given[i]), float(given[j - 1])))
         i = j
-    return ends
+    return groups
+
+
+def _rounded(fractions: tuple[float, ...]) -> tuple[float, ...]:
+    """The multiples of 2^-32 that are computed with."""
+    return tuple(f / 2**32 for f in rounded_fractions(fractions))
+
+
+def _reach(alpha: float) -> float:
+    """How far the ends of the domain serve, a multiple of 2^-32 below 1/2."""
+    return math.floor(min(ENDS * alpha, 0.499) * 2**32) / 2**32
 
 
 def _sharing(candidate: Candidate) -> Candidate:
@@ -409,22 +424,28 @@ def _sharing(candidate: Candidate) -> Candidate:
 
     def fewer(question: Question) -> list[Question]:
         several: dict[tuple[float, ...], Question] = {}
-        for part in RADII if len(question.fractions) * question.alpha >= ENOUGH else ():
-            centres, radius = covered(question.fractions, part * question.alpha)
+        fractions, ends = _rounded(question.fractions), _reach(question.alpha)
+        for part in RADII if len(fractions) * question.alpha >= ENOUGH else (0.0,):
+            centres, radius = covered(fractions, part * question.alpha, ends)
             if 0 < len(centres) < len(question.fractions):
                 left = question.alpha - radius * (1 + 1e-9) - 2.0**-31  # fractions are rounded
                 several.setdefault(centres, dataclasses.replace(question, fractions=centres, alpha=left))
         if not several:
-            raise UnavailableError("alpha is too small for one quantile to serve other fractions")
+            raise UnavailableError(
+                "alpha is too small for one quantile, or an end of the domain, to serve other fractions"
+            )
         return list(several.values())
 
     def offer(question: Question) -> Offer:
         best, asked = fewest(candidate, fewer(question))
+        ends = _reach(question.alpha)
+        far = max((end for f in _rounded(question.fractions) if (end := min(f, 1 - f)) <= ends), default=None)
+        rounding = 0 if far is None else _points(0.5, question.alpha - far)
 
         def make(n: int) -> Any:
-            return quantiles.shared(best.make(n), fractions=question.fractions)
+            return quantiles.shared(best.make(n), fractions=question.fractions, ends=ends)
 
-        return dataclasses.replace(best, make=make, name=f"{best.name}, {len(asked.fractions)} for all")
+        return Offer(max(best.n, rounding), make, f"{best.name}, {len(asked.fractions)} for all")
 
     def floor(question: Question) -> float:
         try:

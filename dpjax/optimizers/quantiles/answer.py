@@ -47,6 +47,9 @@ def _permute_and_flip(*, delta: float = 0.0, rho: float | None = None, **given: 
 # measured; see README.md beside this file.
 MANY = 48
 SO_MANY_AT_RHO, SO_MANY = 24, 128
+# How much larger its rate must be for the exponential mechanism to err less than permute-and-flip: in each of 18 cells (two fractions,
+# three epsilons, three kinds of data of 200 points) its mean error was then at most 0.96 of the other's; with 1.1, up to 1.3 of it.
+FASTER = 1.2
 
 ALGORITHMS: dict[str, Any] = {
     "approximate": _approximate,
@@ -187,8 +190,8 @@ def chosen(
         return "approximate"
     if len(each) > 1:
         return "joint" if len(each) >= MANY else "inverse_sensitivity"
-    gains = rho is not None or (delta > 0.0 and exponential_rate(epsilon, delta, ranges=1.0, squares=1.0) > epsilon)
-    return "rank_exponential" if gains else "permute_and_flip"
+    rate = exponential_rate(epsilon, delta, ranges=1.0, squares=1.0, independent=True)
+    return "rank_exponential" if rho is not None or rate > FASTER * epsilon else "permute_and_flip"
 
 
 def of_choice(algorithm: str | None, *, bits: int, fractions: Sequence[float], origin: int = 0, **budget: Any) -> Any:

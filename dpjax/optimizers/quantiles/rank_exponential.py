@@ -20,8 +20,9 @@ makes all runs together (epsilon, 0)-private: epsilon for a median, epsilon/3.5 
 **Totals.** The losses of a run lie in an interval whose length is lambda times its range, so the run is (lambda range)^2/8-zCDP
 (`accounting.exponential`). From run to run, (w + f)^2 - (w + 1 - f)^2 = (2 w + 1)(2 f - 1) rises with f, so the sum of the squares is
 convex in j, too, and greatest at an end: with S = max{sum (w_i + f_i)^2, sum (w_i + 1 - f_i)^2} all runs together are lambda^2 S / 8-zCDP.
-A total of rho gives lambda = sqrt(8 rho / S); a total (epsilon, delta) gives the greater of the lambda above and the one of the largest rho
-from which (epsilon, delta) follows. For q evenly spaced fractions the former is 4 epsilon/(5 q) or so, the latter sqrt(24 rho / (5 q)).
+A total of rho gives lambda = sqrt(8 rho / S). A total (epsilon, delta) gives the greater of two: that of the largest rho from which it
+follows; and the lambda above with r in place of epsilon, the length of an interval of losses from which it follows (r is 1.67 for (1, 0.1);
+no run depends on the others). For q evenly spaced fractions lambda is 4 epsilon/(5 q) or so, and sqrt(24 rho / (5 q)) by rho.
 
 **Ties.** Cut off at 0, e would be the rank error, and no more private: the part below 0 is free, and separates a value that many points
 share from the nearer one beside it twice as well. On 1,248 concentrations of carbon dioxide in tenths the mean rank error of a median is
@@ -90,7 +91,7 @@ class RankExponential(IndependentQuantiles):
         """lambda, by `jax.numpy`, or by `numpy` on the host."""
         ranges, squares = self._sums(xp)
         epsilon, delta = xp.asarray(self.epsilon, float), xp.asarray(self.delta, float)
-        return exponential_rate(epsilon, delta, ranges=ranges, squares=squares, xp=xp)
+        return exponential_rate(epsilon, delta, ranges=ranges, squares=squares, independent=True, xp=xp)
 
     def _sums(self, xp: Any) -> tuple[Any, Any]:
         return range_sums(xp.asarray(self.fractions).astype(float) * 2.0**-32, xp)

@@ -1,9 +1,10 @@
 """Fewer quantiles than are asked for: one answer for all fractions near its own.
 
 An answer within t ranks of g n is within t + |f - g| n ranks of f n. So where an error of alpha n is tolerated, the answer at g serves
-every fraction f with |f - g| < alpha, if it errs by (alpha - |f - g|) n ranks at most; the first point of the domain serves all f <=
-alpha, and the last all f >= 1 - alpha, without any data. The fewer answers there are, the more of the budget each of them has: at alpha =
-0.2, three answers serve 99 fractions with a third of the records.
+every fraction f with |f - g| < alpha, if it errs by (alpha - |f - g|) n ranks at most. Without any data, the first point of the domain
+serves all f < alpha, and the last all f > 1 - alpha: their errors are those of f itself, and at most 1/2 for its rounding to a rank. The
+fewer answers there are, the more of the budget each of them has: at alpha = 0.2, three answers serve 99 fractions with a third of the
+records.
 
 **Privacy** is that of the answers: what serves which fraction is public.
 
@@ -125,22 +126,23 @@ class SharedQuantiles(RankedQuantiles):
         return self.answers.guarantee_under(relation)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """That of the answers, at what is left of alpha.
+        """That of the answers, at what is left of alpha; or what the ends of the domain need for rounding, if that is more.
 
         Raises:
-          ValueError: alpha is at most the largest distance of a wanted fraction from that of its answer.
+          ValueError: alpha is at most the largest distance of a wanted fraction from that of its answer, or from the end that serves it.
         """
-        alpha, lost = arguments.known_fraction("alpha", alpha), self.distance()
-        if alpha <= lost:
-            rule = f"> {float(lost)}, by which fractions differ from those of their answers"
+        alpha, lost, end = arguments.known_fraction("alpha", alpha), self.distance(), self.distance(ends=True)
+        if alpha <= max(lost, end):
+            rule = f"> {float(max(lost, end))}, by which fractions differ from those of their answers"
             raise ValueError(f"alpha must be {rule}, got {alpha}")
-        return self.answers.sample_size(alpha=math.nextafter(float(Fraction(alpha) - lost), 0.0), beta=beta)
+        size = self.answers.sample_size(alpha=math.nextafter(float(Fraction(alpha) - lost), 0.0), beta=beta)
+        return max(size, math.ceil(1 / (2 * (Fraction(alpha) - end)))) if end else size
 
-    def distance(self) -> Fraction:
-        """The largest distance of a wanted fraction from that of its answer, in multiples of 2^-32."""
+    def distance(self, *, ends: bool = False) -> Fraction:
+        """The largest distance of a wanted fraction from that of its answer, or from the end that serves it; 0 if there is none."""
         own = _fractions_of(self.answers)
-        wanted = (int(f) for f in np.asarray(self.fractions))
-        return Fraction(max(abs(f - own[i]) for f, i in zip(wanted, self.serves, strict=True)), 2**32)
+        served = [(int(f), i) for f, i in zip(np.asarray(self.fractions), self.serves, strict=True)]
+        return Fraction(max((abs(f - own[i]) for f, i in served if (i in (0, len(own) - 1)) == ends), default=0), 2**32)
 
 
 def _fractions_of(answers: Quantiles) -> list[int]:
@@ -148,7 +150,15 @@ def _fractions_of(answers: Quantiles) -> list[int]:
     return [0, *(int(f) for f in np.asarray(answers.fractions)), 2**32]
 
 
-def shared(answers: Quantiles, *, fractions: Sequence[float]) -> SharedQuantiles:
+def _serving(fraction: int, own: list[int], reach: int | None) -> int:
+    """The number of what serves this fraction: an end within reach, else the nearest answer; without a reach the nearest of all."""
+    last = len(own) - 1
+    if reach is not None and min(fraction, 2**32 - fraction) <= reach:
+        return 0 if fraction <= reach else last
+    return min(range(len(own)) if reach is None else range(1, last), key=lambda i: (abs(fraction - own[i]), i))
+
+
+def shared(answers: Quantiles, *, fractions: Sequence[float], ends: float | None = None) -> SharedQuantiles:
     """Quantiles at `fractions`, each answered by the nearest of those that `answers` computes, or by an end of the domain; see the module.
 
     Formal guarantees: those of `answers`.
@@ -156,9 +166,11 @@ def shared(answers: Quantiles, *, fractions: Sequence[float]) -> SharedQuantiles
     Args:
       answers: quantiles at other fractions, mostly fewer.
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      ends: the ends of the domain serve all fractions up to this far from 0 and 1, in [0, 1/2), and no others; None: those to which they
+        are nearer than any answer.
 
     Raises:
-      TypeError, ValueError: `answers` are no quantiles, or some of them serve none of the fractions.
+      TypeError, ValueError: `answers` are no quantiles, or some of them serve none of the fractions; `ends` out of range.
 
     >>> import jax
     >>> from dpjax import Points
@@ -167,6 +179,8 @@ def shared(answers: Quantiles, *, fractions: Sequence[float]) -> SharedQuantiles
     >>> few = shared(permute_and_flip(bits=8, fractions=[0.5], epsilon=1.0), fractions=[0.1, 0.4, 0.5, 0.6])
     >>> few.serves, few.guarantee().epsilon, float(few.distance()) < 0.1001
     ((0, 1, 1, 1), 1.0, True)
+    >>> shared(few.answers, fractions=[0.1, 0.4, 0.5, 0.6], ends=0.4).serves
+    (0, 0, 1, 2)
     >>> wide.to_ints(few(jax.random.key(0), points).hypothesis)[0]
     0
     """
@@ -174,7 +188,8 @@ def shared(answers: Quantiles, *, fractions: Sequence[float]) -> SharedQuantiles
         raise TypeError(f"answers must be quantiles of dpjax.optimizers, got {type(answers).__name__}")
     rounded = rounded_fractions(fractions)
     own = _fractions_of(answers)
-    serves = tuple(min(range(len(own)), key=lambda i, f=f: (abs(f - own[i]), i)) for f in rounded)  # type: ignore[misc]
+    reach = None if ends is None else round(arguments.known("ends", ends, at_least=0.0, below=0.5) * 2**32)
+    serves = tuple(_serving(f, own, reach) for f in rounded)
     idle = sorted({*range(1, len(own) - 1)} - {*serves})
     if idle:
         raise ValueError(f"fractions must have one for each answer, got none near {own[idle[0]] / 2**32:g}")
