@@ -709,6 +709,12 @@ def test_exponential_mechanisms_have_the_delta_of_their_range_and_reach_it(epsil
     assert worst == pytest.approx(delta, rel=1e-9)
 
 
+def test_a_hair_below_what_was_asked_is_not_printed():
+    """Splits are rounded down, which leaves 31.99999999997 of 32."""
+    choice = dpjax.choose("quantiles", bits=32, fractions=[0.0949, 0.5], epsilon=32.0, alpha=0.1)
+    assert choice.guarantee.epsilon < 32.0 and "(32.0, 0.0)-private" in str(choice)
+
+
 PROVED_ALIKE = {
     "cdf": ["histogram", "tree", "recursive", "approximate", "san_thresholds"],
     "histogram": ["histogram", "release", "san_points"],
