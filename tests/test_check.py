@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import gc
+import itertools
 import math
 import types
 import weakref
@@ -27,7 +28,7 @@ from dpjax.multi import direct_sum
 from dpjax.sanitizers import dense
 from dpjax.sanitizers.dense.queries import Thresholds
 from dpjax.sanitizers.dense.queries import thresholds as threshold_queries
-from dpjax.verify import agreement, check, dominating, histograms, laws, neighbours, runs, suspects
+from dpjax.verify import agreement, audit_samples, check, dominating, histograms, laws, neighbours, runs, suspects
 from dpjax.verify.family import family, kind_of
 from dpjax.verify.laws import least_epsilon
 
@@ -465,6 +466,14 @@ def test_all_that_is_told_beside_a_real_number_is_audited(leak: Any) -> None:
     assert check(leak, n=1, domain=1, delta=0.0, trials=400).delta > 0.7
 
 
+@pytest.mark.parametrize("code", [-4, 2**26], ids=["negative", "beyond the integers of float32"])
+def test_a_status_of_any_code_is_told_from_the_next(code: int) -> None:
+    def mechanism(key: Any, sample: Any) -> Any:
+        return Outcome(hypothesis=jax.random.uniform(key), status=code + sample.y[0], info={})
+
+    assert dpjax.check(mechanism, n=1, domain=1, epsilon=1.0, delta=0.0).holds is False
+
+
 def test_outcomes_of_half_precision_are_real_numbers() -> None:
     response = Vote(1.0)
     given = types.SimpleNamespace(pmf=response.pmf)
@@ -620,6 +629,26 @@ def test_order_is_not_taken_for_granted_where_datasets_are_few() -> None:
 
     with pytest.raises(ValueError, match="ordered must be True"):
         check(Middle(1.0), n=3, domain=2, data=Points)
+
+
+def test_a_single_order_of_a_single_dataset_is_tried_where_there_are_few() -> None:
+    class Rare(Vote):
+        def pmf(self, points: Any) -> Any:
+            odd = jnp.array_equal(points.x[:, 0], jnp.array([2, 1, 0], jnp.uint32))
+            return jnp.where(odd, jnp.array([0.1, 0.9]), jnp.array([0.5, 0.5]))
+
+    with pytest.raises(ValueError, match=r"ordered must be True .* records \[0, 1, 2\]"):
+        check(Rare(1.0), n=3, domain=3, data=Points)
+
+
+def test_all_orders_are_tried_if_they_are_few() -> None:
+    found = family(kind_of(None, Points, 3), 3, ADD_OR_REMOVE_ONE, ordered=False)
+    tried = [found.values, *found.reordered(5)]
+    for place, size in enumerate(found.sizes):
+        seen = {tuple(values[place, :size].tolist()) for values in tried}
+        assert seen == set(itertools.permutations(found.shown(place)))
+        assert all((values[place, size:] == 0).all() for values in tried)
+    assert len(found.reordered(4)) == 4
 
 
 def test_order_is_not_taken_for_granted() -> None:
@@ -953,6 +982,15 @@ def test_an_audit_answers_for_the_epsilon_and_delta_that_it_is_asked_about() -> 
 def test_real_outcomes_of_a_pilot_are_told_apart_by_cells() -> None:
     low, high = suspects._tallies([np.linspace(0, 1, 1000), np.linspace(1, 2, 1000) + 1e-3])
     assert low.sum() == high.sum() == 1000 and np.minimum(low, high).sum() < 50 and np.count_nonzero(low) > 20
+
+
+def test_a_number_that_repeats_is_a_cell_of_its_own_in_pilots_and_audits() -> None:
+    """One outcome in a hundred is a number that tells the datasets apart, between real outcomes that do not."""
+    outcomes = np.random.default_rng(7).normal(size=(2, 20_000))
+    outcomes[:, ::100] = [[0.001], [0.002]]
+    first, second = suspects._tallies([*outcomes])
+    assert min((first - second).max(), (second - first).max()) >= 200
+    assert audit_samples(*outcomes).epsilon > 1.5
 
 
 def test_pairs_look_bad_by_delta_at_epsilon_and_at_0_and_by_one_likelier_outcome() -> None:

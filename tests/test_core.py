@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 import types
+from random import random as shared_draw
 
 import builders
 import jax
@@ -542,6 +543,13 @@ def test_a_function_of_several_results_is_pure_if_all_are():
         return jax.random.uniform(key), jnp.float32(isinstance(key, jax.core.Tracer))
 
     assert not tracing.is_pure(told) and tracing.is_pure(lambda key: told(key)[:1])
+
+
+@pytest.mark.parametrize("draw", [np.random.random, shared_draw])
+def test_a_rare_use_of_a_shared_generator_is_seen(draw):
+    """No result shows it: one run in 10^12 would be another."""
+    assert not tracing.repeats(lambda key: jax.random.uniform(key) if draw() > 1e-12 else jnp.float32(0))
+    assert tracing.repeats(lambda key: jax.random.uniform(key))
 
 
 @pytest.mark.parametrize("fits", [True, False])

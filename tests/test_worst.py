@@ -305,6 +305,13 @@ def test_the_worst_pair_of_a_solver_is_that_of_check() -> None:
     np.testing.assert_allclose(largest, report.delta, rtol=1e-6)
 
 
+@pytest.mark.parametrize("n, relation", [(8, REPLACE_ONE), (1, ADD_OR_REMOVE_ONE)], ids=["more than rows", "none"])
+def test_a_number_of_records_for_which_there_is_no_law_is_refused_by_name(n: int, relation: str) -> None:
+    law = worst_pairs.law_of(thresholds.exponential(bits=1, epsilon=1.0), n=3, domain=2)
+    with pytest.raises(ValueError, match=f"^n must be such that law knows [08] records, got {n}"):
+        worst_pairs.worst_pair(law, kinds=4, n=n, epsilon=1.0, key=KEY(), relation=relation)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["exponential", "thresholds.exponential", "rec_concave"])
 def test_cells_of_real_counts_lead_to_a_pair_whose_delta_the_cells_have(name: str) -> None:

@@ -105,9 +105,10 @@ class Choice:
         error = "a failure" if self.alpha is None else f"an error above {show.at_least(self.alpha)}"
         beta = show.at_least(self.beta, 6)
         epsilon, delta = (float(show.at_least(each, 9)) for each in (self.guarantee.epsilon, self.guarantee.delta))
+        promise = dataclasses.replace(self.guarantee, epsilon=epsilon, delta=delta)
         lines = [
             f"{self.task}: {self.name}",
-            f"  {dataclasses.replace(self.guarantee, epsilon=epsilon, delta=delta)}; on {self.n} records {error} has probability {beta} at most (solved for {self.solved})",
+            f"  {promise}; on {self.n} records {error} has probability {beta} at most (solved for {self.solved})",
         ]
         if self.runner_up is not None:
             lines.append(f"  next: {self.runner_up.name}, {self.solved} = {show.at_least(self.runner_up.value)}")

@@ -171,7 +171,7 @@ def worst_pair(
     steps, rounds = (arguments.size(name, value, at_least=0) for name, value in (("steps", steps), ("rounds", rounds)))
     steps = steps if real else 0
     for size in (n, n - 1) if relation == ADD_OR_REMOVE_ONE else (n,):
-        sums = exact.probabilities(law, size * np.eye(1, kinds, dtype=np.int32)).sum()
+        sums = np.exp(exact.evaluated(law, size * np.eye(1, kinds, dtype=np.int32))).sum()
         if not abs(sums - 1) < 1e-3:
             raise ValueError(f"n must be such that law knows {size} records, got {n}: on those its sum is {sums}")
     other = {ADD_OR_REMOVE_ONE: 2, REPLACE_LABEL: labels, REPLACE_ONE: kinds}[relation]

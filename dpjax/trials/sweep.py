@@ -129,7 +129,7 @@ def least_n(
     beta = arguments.known_fraction("beta", beta)
     effort = cells.Effort(level=level, seed=seed, by=by, draws=draws, trials=trials)
     progress = arguments.flag("progress", progress)
-    maximum = arguments.integer("maximum", maximum, at_least=1)
+    maximum = arguments.size("maximum", maximum)
     start = min(64, maximum) if start is None else arguments.integer("start", start, at_least=1, at_most=maximum)
     rtol = arguments.known("rtol", rtol, at_least=0.0, below=1.0)
     grid = cells.cells(algorithms, distribution, over, effort, COLUMNS)

@@ -4,7 +4,7 @@ If A is (eps, delta)-DP then P[A(S) in R] <= exp(eps) P[A(S') in R] + delta for 
 the runs chooses R (outcomes in order of their estimated likelihood ratio); the other half, untouched so
 far, bounds both probabilities by Clopper and Pearson (1934). The bound is valid whatever event the first
 half chose. Real outcomes, which may all be different, are sorted into cells first: quantiles of the first
-half are their borders, and a number that repeats is a cell of its own.
+half are their borders, and a number that often repeats is a cell of its own.
 """
 
 import dataclasses
@@ -20,6 +20,7 @@ from dpjax.core import arguments, proportions
 from dpjax.verify.exact import LARGEST_EPSILON
 
 _FEW = 8  # real outcomes that make a cell: fewer would tell little about its likelihood ratio
+_RARE = 2**9  # a number that comes in fewer than one of so many outcomes is not looked for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,12 +142,25 @@ def _cells(first: np.ndarray, second: np.ndarray, half: int) -> tuple[np.ndarray
     count = int(np.count_nonzero(~np.isnan(learned)))  # NaN is sorted to the end
     cells, near_the_ends = 1 + 2 * round(count ** (1 / 3)), _FEW * 2 ** np.arange((count // _FEW).bit_length())
     ranks = np.concatenate([np.arange(cells) * count // cells, near_the_ends, count - near_the_ends])
-    cuts = np.unique(learned[ranks[(ranks >= 0) & (ranks < count)]])
-    repeats = np.searchsorted(learned, cuts, "right") - np.searchsorted(learned, cuts, "left")
-    before = np.nextafter(cuts[repeats >= _FEW], cuts.dtype.type(-np.inf))
-    cuts = np.unique(np.concatenate([cuts, before, [np.inf]]).astype(cuts.dtype))
+    # An event is chosen among all cells by their counts: many cells of few outcomes, as rounded numbers give, would only add chance.
+    cuts = cuts_at(learned[:count], ranks[(ranks >= 0) & (ranks < count)], cells, least=max(_FEW, count // _RARE))
     labels = np.stack([np.append(-np.inf, cuts), np.append(cuts, np.nan)], axis=1)
     return labels, (np.searchsorted(cuts, first), np.searchsorted(cuts, second))
+
+
+def cuts_at(ordered: np.ndarray, ranks: np.ndarray, most: int, *, least: int = _FEW) -> np.ndarray:
+    """The upper ends of cells (low, high]: the numbers at these ranks, the `most` commonest ones that come `least` times, and infinity.
+
+    A number that repeats is a cell of its own. It may be rarer than the distance between two ranks, so the commonest are looked for, too.
+
+    >>> cuts_at(np.sort(np.append(np.arange(100.0), [50.5] * 9)), np.array([0, 99]), 1).tolist()
+    [0.0, 50.49999999999999, 50.5, 90.0, inf]
+    """
+    names, repeats = np.unique(ordered, return_counts=True)
+    common = np.argsort(-repeats, kind="stable")[:most]
+    chosen = np.union1d(np.searchsorted(names, ordered[ranks]), common[repeats[common] >= least])
+    before = np.nextafter(names[chosen[repeats[chosen] >= _FEW]], names.dtype.type(-np.inf))
+    return np.unique(np.concatenate([names[chosen], before, [np.inf]]).astype(ordered.dtype))
 
 
 def _bounds(p: Any, q: Any, trials: int, level: float) -> tuple[Any, Any]:

@@ -206,7 +206,8 @@ def check(
         else `Sample`. Or a function (values, size) -> data, where values are int32 (rows,) from 0, ..., domain - 1, the first `size` of
         which count.
       ordered: whether to enumerate sequences of records. By default datasets are multisets, with their records sorted; an algorithm whose
-        `pmf` is seen to depend on the order (some orders of each dataset are tried, not all) is then refused. Runs use sorted records only.
+        `pmf` is seen to depend on the order is then refused (all orders are tried where they are few, as for n = 2, else some). Runs use
+        sorted records only.
       trials: runs on each dataset of a pair that is audited; default 32,768, or 2,000 where JAX cannot trace the algorithm. If there is a
         `pmf`, runs on each dataset on which they are compared with it; default 4,096, or 512.
       level: the confidence level of a lower bound by runs; by default the false-alarm rate is 2e-5.
@@ -238,7 +239,7 @@ def check(
     """
     n, domain = arguments.size("n", n), arguments.size("domain", domain)
     epsilon = arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
-    level = arguments.known_fraction("level", level)
+    level = arguments.known("level", level, above=0.0, at_most=1 - 2.0**-40)  # it is split among pairs
     trials = None if trials is None else arguments.size("trials", trials, at_least=4)
     seed = arguments.integer("seed", seed, at_least=0, at_most=2**32 - 1)
     if not callable(algorithm) or inspect.isclass(algorithm):

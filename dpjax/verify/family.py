@@ -5,6 +5,7 @@ a point, a point with its label, a point with k labels, or whatever a caller's f
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -71,8 +72,21 @@ class Family:
 
     def shuffled(self, turn: int = 0) -> np.ndarray:
         """The values, with the records of each dataset in a random order, a different one for each turn."""
-        rng = np.random.default_rng(turn)
-        keys = np.where(np.arange(self.values.shape[1]) < self.sizes[:, None], rng.random(self.values.shape), 2.0)
+        return self._sorted_by(np.random.default_rng(turn).random(self.values.shape))
+
+    def reordered(self, most: int) -> list[np.ndarray]:
+        """The values with the records of each dataset in all other orders, if these are no more than `most`; else in `most` random ones."""
+        rows = self.values.shape[1]
+        if math.factorial(min(rows, 20)) - 1 > most:
+            return [self.shuffled(turn) for turn in range(most)]
+        return [
+            self._sorted_by(np.array([order]))
+            for order in itertools.islice(itertools.permutations(range(rows)), 1, None)
+        ]
+
+    def _sorted_by(self, keys: np.ndarray) -> np.ndarray:
+        """The values, with those of each dataset that count in the order of these keys."""
+        keys = np.where(np.arange(self.values.shape[1]) < self.sizes[:, None], keys, np.inf)
         return np.take_along_axis(self.values, np.argsort(keys, axis=1, kind="stable"), axis=1)
 
 

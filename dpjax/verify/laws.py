@@ -112,9 +112,8 @@ def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
     if outcomes == 0:
         raise ValueError(f"pmf must return a vector of probabilities, got shape {shape}")
     room = min(_BATCH if refusal is None else 0, MOST_NUMBERS // outcomes) // count
-    orders = 0 if ordered else max(1, room - 1)
-    values = np.concatenate([datasets.values, *(datasets.shuffled(turn) for turn in range(orders))])
-    both = values, np.tile(datasets.sizes, 1 + orders)
+    others = [] if ordered else datasets.reordered(max(1, room - 1))
+    both = np.concatenate([datasets.values, *others]), np.tile(datasets.sizes, 1 + len(others))
     if len(both[1]) * outcomes > MOST_NUMBERS:
         found = f"the laws of {len(both[1])} datasets have {outcomes} outcomes each"
         raise ValueError(f"n and domain must be smaller: {found}; at most {MOST_NUMBERS} probabilities are held")
@@ -123,7 +122,7 @@ def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
     rounding = max(rounding, SINGLE) if single else rounding
     made = Laws(p[:count], datasets.pairs, rounding)
     blur = max(SINGLE_MOST_OFF if made.single else 4 * rounding, made.summed)
-    for turn in range(1, 1 + orders):
+    for turn in range(1, 1 + len(others)):
         _check_order(p[:count], p[turn * count : (turn + 1) * count], datasets, blur)
     return made
 

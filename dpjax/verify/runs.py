@@ -56,7 +56,7 @@ class Runner:
         given = jnp.asarray(values), jnp.asarray(size)
         blocks = (jax.random.split(one, BLOCK) for one in jax.random.split(key, -(-runs // BLOCK)))
         rows = np.concatenate([np.asarray(self._block(keys, *given)) for keys in blocks])
-        return _on_a_line(*rows.T) if _is_real(rows) else rows
+        return _on_a_line(rows[:, 0], _status(*rows[:, 1:].T)) if _is_real(rows) else rows
 
     def several(self, keys: Any, datasets: Sequence[tuple[np.ndarray, Any]], runs: int) -> list[np.ndarray]:
         """`outcomes` on each dataset; those of a Python loop are coded together, as the code of blank results depends on the others."""
@@ -122,7 +122,19 @@ def _on_a_line(numbers: np.ndarray, statuses: np.ndarray) -> np.ndarray:
     line, statuses = np.asarray(numbers, np.float64), np.asarray(statuses, np.float64)
     below_zero, above_all = -np.finfo(np.float64).smallest_subnormal, np.finfo(np.float64).max
     line = np.where((line == 0) & np.signbit(line), below_zero, line)
-    return np.where(statuses == Status.OK, line, above_all * (1 - (statuses + 2) * 2.0**-50))
+    # Every 32-bit code, whether or not it is one of `Status`: a stranger's status is released, too.
+    return np.where(statuses == Status.OK, line, above_all * (1 - (statuses + 2.0**31) * 2.0**-53))
+
+
+def _halves(status: Any, xp: Any) -> Any:
+    """A 32-bit integer as two numbers of 16 bits, which any float of 32 bits holds."""
+    status = xp.asarray(status, np.int32)
+    return xp.stack([status >> 16, status & 0xFFFF])
+
+
+def _status(high: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """The integer of which these are the halves."""
+    return np.asarray(high, np.float64) * 2**16 + np.asarray(low, np.float64)
 
 
 def _observed(algorithm: Any, make: Callable[[Any, Any], Any], key: jax.Array, values: Any, size: Any) -> jax.Array:
@@ -162,7 +174,7 @@ def runner(
 
 
 def released(result: Any, xp: Any = jnp) -> Any:
-    """What a run released, as one real number with its status or one row of 32-bit integers.
+    """What a run released, as one real number with the halves of its status or one row of 32-bit integers.
 
     An `Outcome`, nested ones included, releases the hypothesis and the status; its info is not covered by any guarantee. Anything else
     releases all arrays that it holds.
@@ -189,8 +201,10 @@ def released(result: Any, xp: Any = jnp) -> Any:
         raise Incomparable(
             f"the algorithm must return {rule}; got arrays {[(leaf.dtype.name, leaf.shape) for leaf in leaves]}"
         )
-    status = others[0] if others else xp.asarray(Status.OK)
-    return xp.stack([number.reshape(()), status.astype(number.dtype)])
+    halves = _halves(others[0] if others else Status.OK, xp)
+    if number.dtype.itemsize < 4:
+        number = number.astype(np.float32)
+    return xp.concatenate([number.reshape(1), halves.astype(number.dtype)])
 
 
 def _shown(result: Any) -> tuple[tuple[Any, ...], list[Any]]:

@@ -6,13 +6,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from dpjax.verify.audit import audit_samples, excess
+from dpjax.verify.audit import audit_samples, cuts_at, excess
 from dpjax.verify.exact import in_parts, sticks
 from dpjax.verify.family import Family
 from dpjax.verify.runs import BLOCK, Runner, runner
 
 CANDIDATES = 2  # pairs audited for each of the ways to look bad
 MOST_AUDITED = 4_000  # datasets on which pilot runs are made
+CELLS = 64  # into which real outcomes are sorted, besides as many numbers that repeat
 RUNS, LOOPED_RUNS, LOOPED_PILOT = 2**15, 2_000, 32  # compiled; in a Python loop
 
 
@@ -75,7 +76,9 @@ def _tallies(outcomes: list[np.ndarray], most: int = 512) -> np.ndarray:
     """How often each outcome came, one row per dataset; rare outcomes are merged, real ones sorted into cells."""
     whole = np.concatenate(outcomes)
     if whole.dtype.kind == "f":
-        codes = np.searchsorted(np.unique(np.sort(whole)[:: max(1, len(whole) // 64)]), whole)
+        ordered = np.sort(whole[~np.isnan(whole)])
+        ranks = np.arange(0, len(ordered), max(1, len(ordered) // CELLS))
+        codes = np.searchsorted(cuts_at(ordered, ranks, CELLS), whole)  # NaN comes after all cells
     else:
         codes = np.unique(whole, return_inverse=True, axis=0)[1].reshape(-1)
         order = np.argsort(-np.bincount(codes), kind="stable")
