@@ -742,3 +742,9 @@ def test_what_an_attack_implies_is_computed_in_float64():
     code = boneh_shaw(users=2, xi=0.1)
     with pytest.raises(TypeError, match="predict must be callable"):
         against(lambda key, sample: None, code=code, form=forms.thresholds(code.users), predict=1.5)
+
+
+@pytest.mark.parametrize("form", [forms.thresholds, forms.agnostic, forms.parities])
+def test_users_may_be_an_integer_of_numpy(form):
+    found, expected = form(np.int64(8), alpha=0.1), form(8, alpha=0.1)
+    assert type(found.users) is int and found.rows == expected.rows and found.alpha == expected.alpha

@@ -920,3 +920,10 @@ def test_optimal_composition_errs_no_more_than_basic_composition(delta, depth):
     optimal = quasi_concave.amplified(**given, accountant="optimal")
     assert optimal.error(0.1) <= quasi_concave.amplified(**given).error(0.1)
     assert optimal.guarantee().covers(1.0, delta)
+
+
+@pytest.mark.parametrize("bits", [np.int64(64), np.int32(32), np.uint8(8)])
+def test_bits_may_be_any_integer_of_numpy(bits):
+    given = {"epsilon": 1.0, "delta": 1e-6, "depth": 3}
+    found, expected = (quasi_concave.rec_concave(bits=d, **given) for d in (bits, int(bits)))
+    assert found.levels == expected.levels and found.error(0.1) == expected.error(0.1)

@@ -720,3 +720,18 @@ def test_lengths_of_san_thresholds_are_multiples_of_one_unit(monkeypatch):
 
     quality, unit = lengths(Weighted.create(wide.from_ints([1, 2], 3), [1000, 5073312]))
     assert not np.any(np.asarray(quality, float) % float(unit))
+
+
+@pytest.mark.parametrize(
+    ("factory", "given"),
+    [
+        (points.san_points, {"alpha": 1e-150}),
+        (points.san_points, {"alpha": 1e-12}),
+        (points.k_points, {"alpha": 0.5, "k": 10**9}),
+        (thresholds.san_thresholds, {"alpha": 1e-12}),
+        (thresholds.san_thresholds, {"alpha": 1e-150, "calibration": "printed"}),
+    ],
+)
+def test_an_alpha_of_more_rounds_than_can_run_is_refused_by_its_name(factory, given):
+    with pytest.raises(ValueError, match="alpha must be "):
+        factory(bits=8, n=10**9, epsilon=1.0, delta=1e-6, allow_unproved=True, **given)

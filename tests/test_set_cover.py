@@ -427,3 +427,11 @@ def test_the_test_costs_no_less_than_it_does_next_to_a_sure_failure(rate, noise,
     """There ln((1 - e^-r)/delta) has no digits left. The values are by 60 digits; the last one is above 50 by 10^-17."""
     found = set_cover.shared_test(rate=rate, noise_epsilon=noise, delta=delta).epsilon
     assert least < found <= least * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("calibration", ["proved", "printed"])
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_fractions_whose_quotients_overflow_are_refused_by_name(name, calibration):
+    given = {"bits": 4, "k": 2, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.2, "beta": 0.1, "calibration": calibration}
+    with pytest.raises(ValueError, match=f"{name} must be >= "):
+        conjunctions.conjunction(**{**given, name: 1e-308})

@@ -88,7 +88,8 @@ def thresholds(users: int, *, bits: int = 32, rows: int | None = None, alpha: An
     >>> thresholds(10, alpha=0.1).rows, round(float(thresholds(10, rows=100).alpha), 6)
     (49, 0.05)
     """
-    rows, alpha = _padding(users, -(-_users(users) // 2), rows, alpha)
+    users = _users(users)
+    rows, alpha = _padding(users, -(-users // 2), rows, alpha)
     _fits(bits, "n + 1 points", users)
     return Form(
         x=_points(np.minimum(np.arange(rows), users), bits),
@@ -116,7 +117,8 @@ def agnostic(
     >>> agnostic(10).rows, agnostic(10, alpha=0.1).rows
     (10, 99)
     """
-    rows, alpha = _padding(users, _users(users), rows, alpha)
+    users = _users(users)
+    rows, alpha = _padding(users, users, rows, alpha)
     for name, value in (("point", point), ("junk", junk)):
         _fits(bits, name, arguments.integer(name, value, at_least=0))
     if point == junk:

@@ -32,7 +32,9 @@ def _checked(k: int, epsilon: float, delta: float, alpha: float, beta: float, co
     k = arguments.integer("k", k, at_least=1, at_most=MOST_HYPOTHESES)
     epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
     delta = arguments.known("delta", arguments.delta(delta, positive=not composed))
-    return k, epsilon, delta, arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+    alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+    arguments.fractions(alpha=alpha, beta=beta)  # so large that their quotients are finite
+    return k, epsilon, delta, alpha, beta
 
 
 def plan(log_size: float, k: int, epsilon: float, delta: float, alpha: float, beta: float, accountant: str) -> Plan:

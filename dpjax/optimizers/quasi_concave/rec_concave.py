@@ -83,7 +83,8 @@ def rec_concave(
       TypeError, ValueError: an argument out of range.
     """
     fields = base.domain(bits, relation)
-    levels = bounds.levels_run(1 << bits, arguments.integer("depth", depth, at_least=1))
+    # A NumPy integer would overflow in the power of two.
+    levels = bounds.levels_run(1 << int(fields["bits"]), arguments.integer("depth", depth, at_least=1))
     epsilon, delta = arguments.epsilon(epsilon), base.half(delta, positive=levels > 1)
     split = checked(split, epsilon=epsilon, delta=delta, levels=levels)
     return QuasiConcaveRecConcave(**fields, epsilon=epsilon, delta=delta, levels=levels, split=split)

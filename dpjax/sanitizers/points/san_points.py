@@ -31,6 +31,7 @@ from dpjax.sanitizers import base
 from dpjax.sanitizers.points.base import Frequencies, PointSanitizer
 
 MOST_POINTS = 12  # in the list of all sets
+MOST_ROUNDS = 2**24
 ROUNDED = 1 + 2.0**-20  # the factor by which an epsilon that the host has allowed may be above the limit in float32
 
 
@@ -170,6 +171,8 @@ def san_points(*, bits: int, n: Any, epsilon: Any, delta: Any, alpha: Any, allow
         "delta": arguments.delta(delta),
         "alpha": np.float64(arguments.known_fraction("alpha", alpha)),
     }
+    if given["alpha"] < 2 / MOST_ROUNDS:
+        raise ValueError(f"alpha must be >= {2 / MOST_ROUNDS}, for at most {MOST_ROUNDS} rounds, got {given['alpha']}")
     if not any(map(arguments.is_traced, given.values())):
         # Refuses an epsilon that cannot be composed, also where no n is needed.
         bounds.san_points_private(**{name: float(value) for name, value in given.items()})

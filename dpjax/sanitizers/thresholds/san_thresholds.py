@@ -61,6 +61,7 @@ from dpjax.sanitizers import base
 from dpjax.sanitizers.base import OfCounts
 
 INNER_ALPHA = 0.25  # step 8
+MOST_CALLS = 2**22  # so many that their mechanisms can still be composed
 MOST_BITS = 1024  # a table holds d + 1 exponents for each distinct point
 
 
@@ -411,6 +412,8 @@ def san_thresholds(
     )
     alpha = arguments.known_fraction("alpha", alpha)
     calls = bounds.san_thresholds_calls(alpha, calibration=calibration)
+    if calls > MOST_CALLS:
+        raise ValueError(f"alpha must be so large that at most {MOST_CALLS} calls are made, got {alpha}")
     levels = bounds.levels_run(bits, bits)
     step_epsilon, step_delta = _steps(epsilon, delta, calls, levels, calibration)
     arguments.epsilon(step_epsilon, "epsilon of a step")
