@@ -34,8 +34,8 @@ from dpjax.verify.plain.exponential import threshold_law
 FALSE_ALARM = 1e-6
 
 
-def exponentials(k=3, accountant="basic", epsilon=1.0, bits=8):
-    share, delta = (None, 0.0) if accountant == "basic" else (0.0, 1e-6)
+def exponentials(k=3, accountant="basic", epsilon=1.0, bits=8, delta=1e-6):
+    share, delta = (None, 0.0) if accountant == "basic" else (0.0, delta)
     return direct_sum.direct_sum(
         lambda each: thresholds.exponential(bits=bits, epsilon=each.epsilon),
         k=k,
@@ -196,11 +196,15 @@ def test_padding_changes_nothing():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("epsilon", "accountant"), [(0.5, "basic"), (2.0, "basic"), (2.0, "optimal")])
-def test_a_direct_sum_keeps_its_promise_on_all_small_datasets(epsilon, accountant):
+@pytest.mark.parametrize(
+    ("epsilon", "accountant", "delta"),
+    [(0.5, "basic", 0.0), (2.0, "basic", 0.0), (2.0, "optimal", 1e-6), (0.5, "bounded", 0.1), (2.0, "bounded", 0.03)],
+)
+def test_a_direct_sum_keeps_its_promise_on_all_small_datasets(epsilon, accountant, delta):
     """Two labels, two points, two examples: every pair of neighbours, labels arbitrary."""
     records = [(x, y) for x in range(2) for y in itertools.product((0, 1), repeat=2)]
-    summed = exponentials(k=2, epsilon=epsilon, bits=1, accountant=accountant)
+    summed = exponentials(k=2, epsilon=epsilon, bits=1, accountant=accountant, delta=delta)
+    assert summed.guarantee().covers(epsilon, delta)
     x = np.array([[[r[0]] for r in pair] for pair in itertools.product(records, repeat=2)], np.uint32)
     y = np.array([[r[1] for r in pair] for pair in itertools.product(records, repeat=2)])
     laws = np.asarray(laws_of(summed.learner.epsilon, x, y))
@@ -211,8 +215,8 @@ def test_a_direct_sum_keeps_its_promise_on_all_small_datasets(epsilon, accountan
     ]  # the first example replaced; the law is symmetric in the two
     with np.errstate(divide="ignore"):  # bottom has probability 0
         first, second = (np.log(laws[[pair[i] for pair in pairs]]) for i in (0, 1))
-    assert exact.hockey_stick(first, second, epsilon).max() < 1e-6
-    assert exact.hockey_stick(first, second, 0.45 * epsilon).max() > 1e-3  # negative control
+    assert exact.hockey_stick(first, second, epsilon).max() < delta + 1e-6
+    assert exact.hockey_stick(first, second, 0.45 * epsilon).max() > delta / 10 + 1e-3  # negative control
 
 
 def test_too_many_outputs_are_not_listed():
@@ -243,6 +247,14 @@ def test_too_many_outputs_are_not_listed():
         (
             {"make": lambda e: label_private.label_private(concepts=label_private.points(bits=1), epsilon=e.epsilon)},
             "keeps its budget",
+        ),
+        (
+            {
+                "make": lambda e: thresholds.binary_search(bits=8, epsilon=e.epsilon),
+                "accountant": "bounded",
+                "delta": 0.1,
+            },
+            'accountant must not be "bounded" for what is no exponential mechanism',
         ),
         ({"make": lambda each: None}, "must be a learner of one concept"),
         ({"make": lambda each: direct_sum.of(thresholds.erm(bits=8), k=2)}, "from a Sample"),

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from dpjax import Points, Sample, Status
-from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, exponential_rate
 from dpjax.concepts import thresholds as concept
 from dpjax.core.pytree import frozen, static
 from dpjax.domains import wide
@@ -279,6 +279,44 @@ def test_rank_laws_agree_with_the_naive_ones(x64: None) -> None:
         np.testing.assert_allclose(probability, np.prod(np.asarray(laws)[:, 0]), rtol=1e-12)
         failure = mechanism.failure_probability(as_points(data, 5, 15), error=error)
         np.testing.assert_allclose(failure, 1 - probability, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 0.2), (1.0, 0.05)])
+def test_runs_of_exponential_mechanisms_compose_by_their_ranges(epsilon: float, delta: float) -> None:
+    """All multisets of up to four of five points, under both relations; and nearly the whole delta is spent on some pair of a pure run."""
+    each = exponential_rate(epsilon, delta, ranges=2, squares=2, independent=True) / 2 * (1 - 2.0**-39)
+    runs = quantiles.direct(
+        solver=interior_point.exponential(bits=3, epsilon=each),
+        fractions=[0.3, 0.7],
+        m=1,
+        allow_unproved=True,
+        accountant="bounded",
+        delta=delta,
+    )
+    assert runs.guarantee().covers(epsilon, delta) and runs.guarantee().epsilon > 0.999 * epsilon
+    assert runs.guarantee_under(REPLACE_ONE) == dataclasses.replace(runs.guarantee(), relation=REPLACE_ONE)
+
+    def law(data: tuple[int, ...], spent: float) -> np.ndarray:
+        first, second = direct_laws(list(data), [0.3, 0.7], size=5, m=1, epsilon=spent)
+        return np.outer(first, second)
+
+    small = [data for n in range(5) for data in itertools.combinations_with_replacement(range(5), n)]
+    pairs = [(data, tuple(sorted((*data, p)))) for data in small if len(data) < 4 for p in range(5)]
+    pairs += [
+        (data, tuple(sorted((*data[:i], p, *data[i + 1 :]))))
+        for data in small
+        for i in range(len(data))
+        for p in range(5)
+    ]
+
+    def worst(spent: float) -> float:
+        laws = {data: law(data, spent) for data in small}
+        excess = (
+            np.maximum(laws[a] - np.exp(epsilon) * laws[b], 0).sum() for a, b in pairs + [(b, a) for a, b in pairs]
+        )
+        return max(map(float, excess))
+
+    assert delta / 20 < worst(each) <= delta < worst(3 * each)
 
 
 def test_wanted_ranks_move_by_at_most_one() -> None:
@@ -682,6 +720,8 @@ def test_padding_changes_nothing_and_parameters_are_data() -> None:
         (lambda s: quantiles.direct(solver=s, fractions=[0.5], m=20, accountant="best"), ValueError, "accountant must"),
         (lambda s: quantiles.direct(solver=s, fractions=[0.5], m=20, accountant="optimal"), ValueError, "delta must"),
         (lambda s: quantiles.direct(solver=s, fractions=[0.5], m=20, delta=0.1), ValueError, "delta must"),
+        (lambda s: quantiles.direct(solver=s, fractions=[0.5], m=20, accountant="bounded"), ValueError, "delta must"),
+        (lambda s: quantiles.recursive(solver=s, bits=8, depth=2, m=9, accountant="bounded"), ValueError, "accountant"),
         (lambda s: quantiles.recursive(solver=s, bits=8, depth=2, m=7), ValueError, "m must be >= 9 for the solver"),
         (lambda s: quantiles.recursive(solver=None, bits=8, depth=2, m=9), TypeError, "solver must be one of"),
         (lambda s: cdf.release(quantiles=s), TypeError, "quantiles must be a mechanism"),

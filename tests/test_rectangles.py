@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, composition, slicing
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, composition, largest_range, largest_rho, slicing
 from dpjax.concepts import rectangles as concept
 from dpjax.data import algorithm
 from dpjax.data.outcome import Outcome, Status
@@ -370,6 +370,9 @@ def test_plans_keep_the_total(accountant, axes):
         assert Fraction(e) * (2 * axes + 1) <= 1 and chosen.guarantee.delta == 0.0
     elif accountant == "optimal":
         assert composition.total_delta({twice: axes, once: 1}, 1.0) <= BUDGET["delta"]
+    elif accountant == "bounded":
+        rho = axes * (2 * e) ** 2 / 8 + max(e**2 / 8, chosen.count_epsilon**2 / 2)
+        assert rho <= largest_rho(1.0, BUDGET["delta"]) or (2 * axes + 1) * e <= largest_range(1.0, BUDGET["delta"])
     else:
         run = slicing.Run(chosen.slice_epsilon, once, slices=2 * axes + 1)
         method = "printed" if accountant == "slicing_printed" else "numerical"
@@ -483,6 +486,7 @@ def test_another_solver_that_spends_delta():
         ({"delta": 0.0, "accountant": "slicing"}, ValueError, "delta"),
         ({"beta": 1.0}, ValueError, "beta"),
         ({"accountant": "wishful"}, ValueError, "accountant"),
+        ({"accountant": "bounded", "solver": "tree_log"}, ValueError, 'accountant must not be "bounded"'),
         ({"solver": "wishful"}, ValueError, "solver"),
         ({"axes": 1.5}, TypeError, "axes"),
         ({"axes": 2**70}, ValueError, "axes must be from 1 to 65536"),

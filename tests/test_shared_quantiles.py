@@ -107,24 +107,27 @@ def test_ends_reach_less_than_half(ends):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_all_fractions_are_covered_by_as_few_as_possible(seed):
+def test_no_answers_of_the_same_number_are_nearer_to_all_fractions(seed):
     rng = np.random.default_rng(seed)
-    fractions = tuple(np.unique(rng.integers(1, 100, rng.integers(1, 9)) / 100).tolist())
-    radius, ends = rng.integers(1, 30) / 100, rng.integers(0, 30) / 100
-    centres, needed = choice.covered(fractions, radius, ends)
+    fractions = tuple(np.unique(rng.integers(1, 100, rng.integers(2, 9)) / 100).tolist())
 
-    def cover(some, radius):
-        near = (min([abs(f - c) for c in some], default=1.0) for f in fractions if ends < f < 1 - ends)
-        return all(distance <= radius + 1e-12 for distance in near)
+    def radius(some):
+        return max(min(abs(f - c) for c in some) for f in fractions)
 
-    assert cover(centres, needed) and needed <= radius
-    places = np.arange(1, 200) / 200
-    if len(centres) == 1:
-        assert not cover((), radius)
-    if len(centres) == 2:
-        assert not any(cover((c,), radius - 1e-9) for c in places)
-    if len(centres) == 3:
-        assert not any(cover(pair, radius - 1e-9) for pair in itertools.combinations(places, 2))
+    for count in range(1, min(3, len(fractions))):
+        centres, needed = choice.covered(fractions, count, 0.5)
+        assert len(centres) <= count and radius(centres) == pytest.approx(needed)
+        assert needed <= min(map(radius, itertools.combinations(np.arange(1, 200) / 200, count))) + 1e-3
+
+
+@pytest.mark.parametrize(("alpha", "ends"), [(0.02, 0.019), (0.1, 0.05), (0.3, 0.28)])
+def test_what_may_be_shared_serves_all_that_the_ends_do_not(alpha, ends):
+    fractions = tuple(np.unique(np.random.default_rng(0).uniform(0.0, 1.0, 40)).tolist())
+    inner = [f for f in fractions if ends < f < 1 - ends]
+    choices = choice.served(fractions, alpha, ends)
+    assert choices[-1] == (tuple(inner), 0.0)  # the tree pays next to nothing for each
+    for centres, radius in choices:
+        assert radius < alpha and all(min(abs(f - c) for c in centres) <= radius + 1e-12 for f in inner)
 
 
 def test_few_answers_serve_many_fractions():
@@ -132,7 +135,7 @@ def test_few_answers_serve_many_fractions():
     fractions = [i / 100 for i in range(1, 100)]
     many = dpjax.choose("quantiles", fractions=fractions, **given)
     assert "for all" in many.name and many.n < 12_000 and many.guarantee.covers(0.1, 1e-6)
-    assert many.algorithm.sample_size(alpha=0.2, beta=0.1) <= 1.01 * many.n
+    assert many.algorithm.sample_size(alpha=0.2, beta=0.1) <= 1.03 * many.n  # it does not know of two good points
     assert len(many.algorithm.serves) == 99
     assert "for all" not in dpjax.choose("quantiles", fractions=[0.25, 0.5, 0.75], **{**given, "alpha": 0.05}).name
 

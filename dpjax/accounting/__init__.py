@@ -3,7 +3,13 @@
 from dpjax.accounting import set_cover, slicing
 from dpjax.accounting.calibration import calibrate, closed_form_epsilon
 from dpjax.accounting.composition import advanced, basic, optimal, total_delta, total_epsilon
-from dpjax.accounting.exponential import exponential_epsilon, exponential_rate, largest_range, largest_rho
+from dpjax.accounting.exponential import (
+    exponential_epsilon,
+    exponential_rate,
+    exponential_total,
+    largest_range,
+    largest_rho,
+)
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, RELATIONS, REPLACE_LABEL, REPLACE_ONE, Guarantee
 from dpjax.accounting.subsampling import with_replacement
 from dpjax.core import lazy
@@ -20,6 +26,7 @@ __all__ = [
     "closed_form_epsilon",
     "exponential_epsilon",
     "exponential_rate",
+    "exponential_total",
     "largest_range",
     "largest_rho",
     "optimal",

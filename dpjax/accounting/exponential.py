@@ -34,6 +34,8 @@ from dpjax.accounting.composition import few_losses
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments
 
+BOUNDED = "bounded"  # the name of an accountant: exponential mechanisms, none of which depends on what others release
+
 # The a that are tried, relative to the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): adjacent ones differ by 4.4 %.
 _ORDERS = np.geomspace(1 / 8, 8, 97)
 # And smaller ones, in absolute terms, the best where delta is not far below epsilon: adjacent ones differ by 10.7 %.
@@ -134,6 +136,24 @@ def exponential_rate(
     root = xp.sqrt(xp.where(rho > 0, rho, 1.0) * 8 / squares)  # the root of 0 has no derivative
     longest = largest_range(epsilon, delta, xp=xp) if independent else epsilon
     return xp.maximum(longest / ranges, xp.where(rho > 0, root, 0.0))
+
+
+def exponential_total(rate: float, *, ranges: float, squares: float, delta: float) -> float:
+    """The least epsilon, rounded up, at which independent exponential mechanisms with this rate are (epsilon, delta)-private together.
+
+    Args:
+      rate: lambda, > 0.
+      ranges, squares, delta: as for `exponential_rate`.
+
+    >>> 0.999 < exponential_total(0.0441, ranges=100, squares=100, delta=1e-6) < 1.001
+    True
+    """
+    low, high = 0.0, float(ranges * rate)
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = exponential_rate(middle, delta, ranges=ranges, squares=squares, independent=True) >= rate
+        low, high = (low, middle) if enough else (middle, high)
+    return high
 
 
 def exponential_epsilon(

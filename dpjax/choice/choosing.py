@@ -140,8 +140,7 @@ def choose(
     uniform one). The candidate with the least such n is chosen. That n comes from an exact worst case over all data where one is known,
     else from a theorem with its constants. So it is an upper bound on the n* of the algorithm, for some closer than for others, and the
     choice is by what is proved. An alpha or epsilon is the least at which that n does not exceed the given one, up to 1/256, rounded up;
-    for "interior_point" an epsilon may be some hundredths above that (0.06 at most in 280 settings), as fewer worst cases are computed; and
-    an alpha for many fractions up to a tenth, where n jumps with the number of answers that serve them all.
+    for "interior_point" an epsilon may be some hundredths above that (0.06 at most in 280 settings), as fewer worst cases are computed.
 
     **It costs no privacy**: it uses no data, only these public numbers. If n is private (ADD_OR_REMOVE_ONE), give a lower bound on it: what
     suffices for n records suffices for more (for recursive quantiles, which account for ties, for up to 2^20).
@@ -177,7 +176,7 @@ def choose(
 
     >>> print(choose("quantiles", n=30_000, bits=32, fractions=[0.25, 0.5, 0.75], epsilon=1.0, beta=0.05))
     quantiles: permute_and_flip
-      (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; on 30000 records an error above 0.003003 has probability 0.05 at most (solved for alpha)
+      (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; on 30000 records an error above 0.002954 has probability 0.05 at most (solved for alpha)
       next: inverse_sensitivity, alpha = 0.003498
     >>> choose("interior_point", bits=32, epsilon=1.0).n, choose("interior_point", bits=1024, epsilon=1.0, delta=1e-6).name
     (35, 'tree_log')

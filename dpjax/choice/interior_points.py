@@ -188,7 +188,7 @@ def _candidate(name: str) -> Candidate:
     def floor(question: Question) -> float:
         return tree_log_floor(question.bits, *question.step(), question.beta)
 
-    return Candidate(name, offer, floor if name == "tree_log" else None, bounded=name == "exponential")
+    return Candidate(name, offer, floor if name == "tree_log" else None, bounded=name in PURE)
 
 
 CANDIDATES: tuple[Candidate, ...] = tuple(map(_candidate, NAMES))

@@ -7,8 +7,8 @@
 - parities, on uniform points: `parity_learner` by its exact law; direct sums of the exponential mechanism, up to 16 bits. They find the
   concepts themselves, so there is no alpha.
 
-A direct sum gives each learner beta/k and the budget that basic composition leaves it, or optimal composition where that leaves more
-(advanced composition for more than `MOST_OPTIMAL` concepts).
+A direct sum gives each learner beta/k and the budget that basic composition leaves it, or another one where that leaves more: composition
+by ranges for exponential mechanisms, optimal composition for others (advanced composition for more than `MOST_OPTIMAL` concepts).
 """
 
 import dataclasses
@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
-from dpjax.accounting import REPLACE_ONE, Guarantee, calibrate, closed_form_epsilon
+from dpjax.accounting import REPLACE_ONE, Guarantee, calibrate, closed_form_epsilon, exponential_rate
+from dpjax.accounting.exponential import BOUNDED
 from dpjax.bounds.frequencies import labelled_sparse_histogram_beats
 from dpjax.bounds.parities import parity_learner_beats
 from dpjax.choice import cdf as distribution_functions
@@ -29,22 +30,31 @@ from dpjax.multi import direct_sum, generic, parities
 from dpjax.multi import points as many_points
 
 OWN, FEW = 0.5, 0.1  # of delta for the learners themselves, where they need some
-PURE = ("exponential", "hashed", "interior.threshold_learner")
+EXPONENTIAL = ("exponential", "hashed")  # mechanisms to which optimal composition of pure ones leaves less
+PURE = (*EXPONENTIAL, "interior.threshold_learner")
 SANITIZER = (0.5, 0.25, 0.1)  # of the budget, for GenericLearner's distribution function
 # The most concepts for which optimal composition is computed; advanced composition has a closed form.
 MOST_OPTIMAL = 2**20
 _SAFE = 1.0 - 2.0**-40
 
 
-def _budgets(question: Question, pure: bool) -> list[tuple[Guarantee, str]]:
+def _budgets(question: Question, name: str) -> list[tuple[Guarantee, str]]:
     """What each learner may spend, and by which composition."""
     k, epsilon, delta = question.k, question.epsilon, question.delta
     found = [(Guarantee(epsilon / k * _SAFE, delta / k * _SAFE, REPLACE_ONE), "basic")]
-    if delta > 0:
+    if delta > 0 and name in EXPONENTIAL:
+        found.append((_bounded(question), BOUNDED))
+    elif delta > 0:
         # Where delta is not small, composition may need most of it.
-        shares = (0.0,) if pure else (OWN, FEW) if delta > 1e-3 * epsilon else (OWN,)
+        shares = (0.0,) if name in PURE else (OWN, FEW) if delta > 1e-3 * epsilon else (OWN,)
         found += [_composed(epsilon, delta, k, share) for share in shares]
     return found
+
+
+def _bounded(question: Question) -> Guarantee:
+    """What each of k exponential mechanisms may spend, none of which depends on the others (`accounting.exponential`)."""
+    given: dict[str, Any] = {"ranges": question.k, "squares": question.k, "independent": True}
+    return Guarantee(float(exponential_rate(question.epsilon, question.delta, **given)) * _SAFE, 0.0, REPLACE_ONE)
 
 
 def _composed(epsilon: float, delta: float, count: int, share: float) -> tuple[Guarantee, str]:
@@ -59,7 +69,7 @@ def _direct(single: Candidate) -> Candidate:
     def offer(question: Question) -> Offer:
         question.public_size()
         offers = []
-        for each, composed in _budgets(question, single.name in PURE):
+        for each, composed in _budgets(question, single.name):
             one = dataclasses.replace(
                 question, epsilon=each.epsilon, delta=each.delta, beta=question.beta / question.k, n=None
             )
@@ -105,10 +115,11 @@ def _most_each(question: Question) -> float:
     distance of about e sqrt(k / (2 pi))), which matters where delta is not small compared with epsilon.
     """
     k, epsilon, delta = question.k, question.epsilon, question.delta
-    if k == 1 or delta == 0.0:
-        return epsilon + 5 * delta
+    if delta == 0.0:
+        return epsilon
     near = float(closed_form_epsilon(epsilon, min(delta, 1 - 2.0**-20), k))
-    return min(4 * near + 5 * delta / math.sqrt(k), epsilon + 5 * delta)
+    most = epsilon + 5 * delta if k == 1 else min(4 * near + 5 * delta / math.sqrt(k), epsilon + 5 * delta)
+    return max(most, 1.01 * _bounded(question).epsilon)
 
 
 # ---------------------------------------------------------------------------------------------------------------- points

@@ -5,13 +5,29 @@
   before it and is accepted, so P[error > t] <= 1 - int_0^1 (1 - u e^(-lambda t))^(2^d - 1) du <= 1 - (1 - e^-s)/s, s = 2^d e^(-lambda t).
   The q runs have their own coins, so each may fail with probability 1 - (1 - beta)^(1/q). Beyond t, half a rank is left for f n, which is
   rounded to a rank where the error is measured: n = (t + 1/2)/alpha.
+
+  *Two good points*, if all fractions are at least alpha from 0 and 1 (else alpha may be taken smaller) and e^(-lambda t) <= 1/2: then
+  P[error > t] <= 1 - 2 (1/s - (1 - e^-s)/s^2), which is s/3 for small s. Let z be the first point with #{<= z} >= f n, p = f n - #{< z} and
+  q = #{<= z} - f n. z has the error -c, c = min(p, q), and the point before it (if p <= q; else the one behind it) the error c. (Where
+  there is none, p = f n >= alpha n >= t, likewise q.) If c > t, z is accepted, and each of the others with probability at most
+  e^(-2 lambda t): as above with s/2 in place of s, which is less than is claimed, since sinh(s/2) >= s/2. Else let v = e^(-lambda c) and
+  x = e^(-lambda t): z is accepted, its neighbour with probability v^2, and each of at most M = 2^d - 2 bad points with probability v x. The
+  first of these comes at u with density M v x (1 - v x u)^(M - 1), so with w = v u
+
+      P[error > t] <= int_0^v (1 - w (v + 1/v) + w^2) M x (1 - x w)^(M - 1) dw:
+
+  domain and integrand grow with v. At v = 1 it is 1 - int_0^1 2 (1 - w)(1 - x w)^M dw, in which (1 - x w)^(2^d - 2) may be replaced by the
+  smaller integral with e^(-s w): the former is N/(N - 1) times 2 (1/s - (1 - (1 - x)^N)/s^2), N = 2^d, and what N/(N - 1) adds is more than
+  what is lost by (1 - x)^N < e^-s (by Chebyshev's inequality for integrals).
 - `direct`: m - 1 ranks for the solver and 1/2 for rounding, where m is half the points that the best solver needs with its share.
 - `recursive` (all multiples of 2^-L): its `rank_error`, and one more rank per level for each further point that equal points and equal
   tie-breaks may share: of n points (at least 2^20), some c + 1 share 32 random bits with probability at most C(n, c + 1) 2^(-32 c), which
   is charged to beta.
 - `inverse_sensitivity`: its own `sample_size`, which counts all tuples; that of `joint` is always larger.
 - `approximate`: its own `sample_size`, for n points at most.
-- `rank_exponential`, where there is a delta: its own `sample_size`. (Without one its rate is that of permute-and-flip.)
+- `rank_exponential`, where there is a delta: its own bound on ranks. (Without one its rate is that of permute-and-flip.) Or, where two
+  points are good as above, odds of 2^(d - 1) e^(-lambda t) to 1 in each run, as these two weigh e^(lambda c) + e^(-lambda c) >= 2 together
+  (if c > t, z alone weighs e^(lambda t) >= 2). Half a rank is left for f n.
 - `tree`: its own `sample_size`, with the best number of children.
 - `noisy_slices`, where there is a delta: its own statement, with the m of `interior_points`, at the best of three splits of epsilon. Let
   M/e be the m that a solver requires at e, D/r the error of ranks, and C/s that of the count: the sum of these is least under 2e + r + s =
@@ -22,7 +38,9 @@
   from 0 or 1 are served by the ends of the domain, which err by f n and 1/2 for rounding.
 """
 
+import bisect
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -64,38 +82,50 @@ OWN = 0.5  # the share of delta for a solver of noisy slices that needs some
 _FEWER = 0.9  # a floor is this share of what is computed for it
 
 
-def permute_and_flip_ranks(bits: int, fractions: np.ndarray, epsilon: float, beta: float) -> float:
-    """t of the module: with probability 1 - beta no rank error exceeds it."""
+def permute_and_flip_ranks(bits: int, fractions: np.ndarray, epsilon: float, beta: float, good: int = 1) -> float:
+    """t of the module: with probability 1 - beta no rank error exceeds it, if so many points are good, 1 or 2."""
     ranges, _ = range_sums(fractions, np)
     each = -math.expm1(math.log1p(-beta) / len(fractions))
-    return max(0.0, (bits * math.log(2.0) - _log_others(each)) * ranges / epsilon)
+    nats = bits * math.log(2.0) - _log_others(each, good)
+    return max(0.0 if good == 1 else math.log(2.0), nats) * ranges / epsilon
 
 
-def _log_others(beta: float) -> float:
-    """ln of the s at which 1 - (1 - e^-s)/s is beta; s lies between 2 beta and 2 beta/(1 - beta), as s/(2 + s) <= beta <= s/2.
+def _log_others(beta: float, good: int) -> float:
+    """ln of the s at which 1 - int_0^1 (1 - u)^(g - 1) g e^(-s u) du is beta, for g good points, 1 or 2.
 
-    >>> s = math.exp(_log_others(0.3))
-    >>> round(1 - (1 - math.exp(-s)) / s, 9)
-    0.3
+    s lies between (g + 1) beta and (g + 1) beta/(1 - beta).
+
+    >>> s, r = math.exp(_log_others(0.3, 1)), math.exp(_log_others(0.3, 2))
+    >>> round(1 - (1 - math.exp(-s)) / s, 9), round(1 - 2 * (1 / r - (1 - math.exp(-r)) / r**2), 9)
+    (0.3, 0.3)
     """
 
     def excess(log_s: float) -> float:
         s = math.exp(log_s)
-        series = s / 2 * (1 - s / 3 * (1 - s / 4 * (1 - s / 5)))  # where digits would cancel
-        return math.log(series if s < 0.01 else 1 + math.expm1(-s) / s) - math.log(beta)
+        if s < 0.01:  # digits would cancel
+            found = s / (good + 1) * (1 - s / (good + 2) * (1 - s / (good + 3) * (1 - s / (good + 4))))
+        else:
+            found = 1 + math.expm1(-s) / s
+            found = 1 - 2 * found / s if good == 2 else found
+        return math.log(found) - math.log(beta)
 
-    low = math.log(2 * beta)
+    low = math.log((good + 1) * beta)
     return float(optimize.brentq(excess, low - 1e-6, low - math.log1p(-beta) + 1e-6, xtol=1e-12))
+
+
+def _of_good(question: Question, ranks: Callable[[int], float]) -> int:
+    """The n for errors of at most ranks(1), or of ranks(2) where two points are good: that is proved for alpha up to the nearest end."""
+    nearest = min(min(f, 1 - f) for f in question.fractions)
+    return min(_points(ranks(1) + 0.5, question.alpha), _points(ranks(2) + 0.5, min(question.alpha, nearest)))
 
 
 def permute_and_flip(question: Question) -> Offer:
     """Permute-and-flip, by its worst case."""
     epsilon, _ = question.step()
-    ranks = permute_and_flip_ranks(question.bits, np.asarray(question.fractions), epsilon, question.beta)
+    fractions = np.asarray(question.fractions)
+    n = _of_good(question, lambda good: permute_and_flip_ranks(question.bits, fractions, epsilon, question.beta, good))
     given: dict[str, Any] = {"bits": question.bits, "fractions": question.fractions, "epsilon": epsilon}
-    return Offer(
-        _points(ranks + 0.5, question.alpha), lambda n: quantiles.permute_and_flip(**given), "permute_and_flip"
-    )
+    return Offer(n, lambda n: quantiles.permute_and_flip(**given), "permute_and_flip")
 
 
 def direct_plan(
@@ -114,9 +144,9 @@ def direct_plan(
     composed: dict[str, Any] = {"accountant": "basic"}
     plans.append((points, solver, composed))
     if question.delta > 0:
-        epsilon = optimal_each(question.epsilon, question.delta, runs, 0.0).epsilon / 2 * (1 - 2.0**-40)
-        solver, points = interior_points.best(question.bits, epsilon, 0.0, beta, steps=steps)
-        plans.append((points, solver, {"accountant": "optimal", "delta": question.delta}))
+        rate = exponential_rate(question.epsilon, question.delta, ranges=runs, squares=runs, independent=True)
+        solver, points = interior_points.best(question.bits, float(rate) / 2 * (1 - 2.0**-39), 0.0, beta, steps=steps)
+        plans.append((points, solver, {"accountant": "bounded", "delta": question.delta}))
         shared = optimal_each(question.epsilon, question.delta, runs, OWN)
         epsilon = shared.epsilon / 2 * (1 - 2.0**-40)
         own = step_delta(shared.delta, epsilon) * (1 - 2.0**-40)
@@ -229,9 +259,16 @@ def rank_exponential(question: Question) -> Offer:
         raise UnavailableError("needs a delta above 0, without which permute_and_flip is better")
     ranges, squares = range_sums(np.asarray(question.fractions), np)
     rate = float(exponential_rate(epsilon, delta, ranges=ranges, squares=squares, independent=True))
-    ranks = rank_error_bound(question.bits * math.log(2.0), len(question.fractions), rate, question.beta)
+
+    def ranks(good: int) -> float:
+        if good == 1:
+            return rank_error_bound(question.bits * math.log(2.0), len(question.fractions), rate, question.beta)
+        each = -math.expm1(math.log1p(-question.beta) / len(question.fractions))
+        nats = (question.bits - 1) * math.log(2.0) + math.log1p(-each) - math.log(each)
+        return max(math.log(2.0), nats) / rate
+
     given: dict[str, Any] = {"bits": question.bits, "fractions": question.fractions, "epsilon": epsilon, "delta": delta}
-    return Offer(_points(ranks + 1, question.alpha), lambda n: quantiles.rank_exponential(**given), "rank_exponential")
+    return Offer(_of_good(question, ranks), lambda n: quantiles.rank_exponential(**given), "rank_exponential")
 
 
 def tree(question: Question) -> Offer:
@@ -374,37 +411,58 @@ CANDIDATES: tuple[Candidate, ...] = (
 
 # ----------------------------------------------------------------------------------- one answer for several fractions
 
-RADII = (0.3, 0.5, 0.7)  # parts of alpha that may be lost to fractions for which the answer at another one serves
-ENOUGH = 0.5  # the least sum of alpha over all fractions for which some of them are worth sharing
+POWERS = (
+    0.0,
+    0.5,
+    1.0,
+)  # of the number of answers with which ranks may grow: from the tree's to those of independent runs
+FINER, MOST = 1.15, 6  # numbers of answers that are tried: the ratio of large ones, and that of the most to the fewest
 ENDS = 0.95  # the part of alpha up to which the ends of the domain serve: then 10/alpha records are enough for their rounding
 
 
-def covered(fractions: tuple[float, ...], radius: float, ends: float = 0.0) -> tuple[tuple[float, ...], float]:
-    """(the fewest fractions of which one is within the radius of each given one; about the least radius for so many).
+@functools.lru_cache(64)  # all candidates ask the same
+def served(fractions: tuple[float, ...], alpha: float, ends: float) -> list[tuple[tuple[float, ...], float]]:
+    """Choices of fewer fractions that serve all, except those up to `ends` from 0 and 1, with the radius that each choice loses of alpha.
 
-    Those up to `ends` from 0 and 1 need none.
+    If t ranks for c answers are proportional to c^p, n is to c^p/(alpha - radius): the best c is chosen for each p of `POWERS`. Slices must
+    be apart from each other. Those of 2m points that are `gap` n ranks apart require n of about 2m/gap, and m/(alpha - radius) for errors:
+    the choice with the smaller maximum is added.
 
-    >>> covered((0.1, 0.3, 0.4, 0.7), 0.06, 0.12)[0]
+    >>> [(len(centres), round(radius, 3)) for centres, radius in served((0.1, 0.3, 0.32, 0.7), 0.2, 0.15)]
+    [(2, 0.01), (3, 0.0)]
+    """
+    inner = fractions[bisect.bisect_right(fractions, ends) : bisect.bisect_left(fractions, 1 - ends)]
+    found: list[tuple[tuple[float, ...], float]] = []
+    fewest_groups = count = len(_groups(inner, alpha * (1 - 2.0**-10)))
+    while count < min(len(inner), MOST * fewest_groups):
+        found.append(covered(inner, count, found[-1][1] if found else alpha))
+        count = max(count + 1, int(count * FINER))
+    found.append((inner, 0.0))
+    best = [min(found, key=lambda one: len(one[0]) ** power / (alpha - one[1])) for power in POWERS]
+    best.append(max(found, key=lambda one: min(alpha - one[1], min(np.diff(one[0]), default=1.0) / 2)))
+    return sorted(set(best), key=lambda one: len(one[0]))
+
+
+def covered(fractions: tuple[float, ...], count: int, high: float) -> tuple[tuple[float, ...], float]:
+    """(At most `count` fractions of which one is within a radius of each given one, nearly the least such radius, which is at most `high`).
+
+    >>> covered((0.3, 0.4, 0.7), 2, 0.2)[0]
     (0.35, 0.7)
     """
-    found, low, high = _groups(fractions, radius, ends), 0.0, radius
-    for _ in range(10):
+    low = 0.0
+    for _ in range(12):
         middle = (low + high) / 2
-        fewer = _groups(fractions, middle, ends)
-        if len(fewer) == len(found):
-            high, found = middle, fewer
-        else:
-            low = middle
-    return tuple(round((a + b) / 2, 15) for a, b in found), high
+        low, high = (low, middle) if len(_groups(fractions, middle)) <= count else (middle, high)
+    groups = _groups(fractions, high)
+    return tuple(round((a + b) / 2, 15) for a, b in groups), max(b - a for a, b in groups) / 2
 
 
-def _groups(fractions: tuple[float, ...], radius: float, ends: float) -> list[tuple[float, float]]:
-    """The first and the last fraction of each group that is no wider than twice the radius; those up to `ends` from 0 or 1 are in none."""
-    given, groups = np.asarray(fractions), []
-    i, stop = int(np.searchsorted(given, ends, "right")), int(np.searchsorted(given, 1 - ends, "left"))
-    while i < stop:
-        j = min(int(np.searchsorted(given, given[i] + 2 * radius, "right")), stop)
-        groups.append((float(given[i]), float(given[j - 1])))
+def _groups(fractions: tuple[float, ...], radius: float) -> list[tuple[float, float]]:
+    """The first and the last fraction of each group that is no wider than twice the radius, as few groups as possible."""
+    groups, i = [], 0
+    while i < len(fractions):
+        j = bisect.bisect_right(fractions, fractions[i] + 2 * radius, i + 1)
+        groups.append((fractions[i], fractions[j - 1]))
         i = j
     return groups
 
@@ -414,31 +472,29 @@ def _rounded(fractions: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(f / 2**32 for f in rounded_fractions(fractions))
 
 
-def _reach(alpha: float) -> float:
-    """How far the ends of the domain serve, a multiple of 2^-32 below 1/2."""
-    return math.floor(min(ENDS * alpha, 0.499) * 2**32) / 2**32
+def _reach(alpha: float, fractions: tuple[float, ...]) -> float:
+    """How far the ends of the domain serve, a multiple of 2^-32 below 1/2 that leaves some fraction, or all, to an answer."""
+    farthest = max(min(f, 1 - f) for f in fractions)
+    return math.floor(min(ENDS * alpha, 0.499, farthest - 2.0**-32) * 2**32) / 2**32
 
 
 def _sharing(candidate: Candidate) -> Candidate:
     """The candidate at fewer fractions, each of which serves all near its own; alpha is what is left of it."""
 
     def fewer(question: Question) -> list[Question]:
-        several: dict[tuple[float, ...], Question] = {}
-        fractions, ends = _rounded(question.fractions), _reach(question.alpha)
-        for part in RADII if len(fractions) * question.alpha >= ENOUGH else (0.0,):
-            centres, radius = covered(fractions, part * question.alpha, ends)
-            if 0 < len(centres) < len(question.fractions):
-                left = question.alpha - radius * (1 + 1e-9) - 2.0**-31  # fractions are rounded
-                several.setdefault(centres, dataclasses.replace(question, fractions=centres, alpha=left))
+        fractions, ends = _rounded(question.fractions), _reach(question.alpha, question.fractions)
+        several = [
+            dataclasses.replace(question, fractions=centres, alpha=question.alpha - radius * (1 + 1e-9) - 2.0**-31)
+            for centres, radius in served(fractions, question.alpha, ends)
+            if len(centres) < len(fractions)
+        ]
         if not several:
-            raise UnavailableError(
-                "alpha is too small for one quantile, or an end of the domain, to serve other fractions"
-            )
-        return list(several.values())
+            raise UnavailableError("alpha is too small for one quantile, or an end, to serve other fractions")
+        return several
 
     def offer(question: Question) -> Offer:
         best, asked = fewest(candidate, fewer(question))
-        ends = _reach(question.alpha)
+        ends = _reach(question.alpha, question.fractions)
         far = max((end for f in _rounded(question.fractions) if (end := min(f, 1 - f)) <= ends), default=None)
         rounding = 0 if far is None else _points(0.5, question.alpha - far)
 

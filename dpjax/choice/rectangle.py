@@ -1,11 +1,11 @@
 """Axis-aligned rectangles in D dimensions: population error at most alpha except with probability beta, for any distribution and rectangle.
 
-One way is by slices (CLNSS §1.3.4), with the best solver of the interior point problem and three accountants: basic and optimal composition
-of public slices, and Reorder-Slice-Compute by the numerical accountant (as printed it has never won). The split of the last between noise
-and computes is not searched for, as `accounting.slicing.split` would do. With the noise's rate r, the computes' epsilon e and A = d ln 2 +
-ln(4D/beta) nats for a solver, n is about A/e + B/r; squares add up in composition, so n is least where (r/e)^3 is proportional to 1/A. By
-the best of eight ratios in 45 random cells, r/e = (45/A)^(1/3)/4 loses 4 % at most, 0.6 % on average. Another way is Kearns's learner on
-sanitized axes (BNS §3.5). All use the theorems in their modules.
+One way is by slices (CLNSS §1.3.4), with the best solver of the interior point problem and four accountants: basic and optimal composition
+of public slices, that of exponential mechanisms by their ranges, and Reorder-Slice-Compute by the numerical accountant (as printed it has
+never won). The split of the last between noise and computes is not searched for, as `accounting.slicing.split` would do. With the noise's
+rate r, the computes' epsilon e and A = d ln 2 + ln(4D/beta) nats for a solver, n is about A/e + B/r; squares add up in composition, so n is
+least where (r/e)^3 is proportional to 1/A. By the best of eight ratios in 45 random cells, r/e = (45/A)^(1/3)/4 loses 4 % at most, 0.6 % on
+average. Another way is Kearns's learner on sanitized axes (BNS §3.5). All use the theorems in their modules.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_rate
 from dpjax.choice import interior_points, quantiles
 from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, largest_each, largest_kept, step_delta
 from dpjax.core import bisection
@@ -97,6 +97,16 @@ def optimal(question: Question) -> Planned:
     epsilon = max(found, total.epsilon / (2 * axes + 1) * (1 - 2.0**-40))
     budget = planning.Budget(None, Guarantee(epsilon, 0.0, ADD_OR_REMOVE_ONE), total)
     return _planned("optimal", question, budget, 0.0)
+
+
+def bounded(question: Question) -> Planned:
+    """The largest budgets for computes that bounded ranges allow; pure solvers, all of which are exponential mechanisms."""
+    question.approximate()
+    total = planning.kept(*question.step())
+    sums = planning.bounded_sums(question.dimensions)
+    rate = exponential_rate(total.epsilon, total.delta, **sums, independent=True)
+    compute = Guarantee(float(rate) * (1 - 2.0**-40), 0.0, ADD_OR_REMOVE_ONE)
+    return _planned(planning.BOUNDED, question, planning.Budget(None, compute, total), 0.0)
 
 
 def slicing(question: Question) -> Planned:
@@ -181,6 +191,7 @@ def _kearns(question: Question, depth: int) -> tuple[int, Callable[[int], Any], 
 
 
 CANDIDATES: tuple[Candidate, ...] = (
+    Candidate("slices, bounded", _slices(bounded)),
     Candidate("slices, basic", _slices(basic)),
     Candidate("slices, slicing", _slices(slicing)),
     Candidate("slices, optimal", _slices(optimal)),

@@ -41,6 +41,9 @@ class Algorithm:
     kind: ClassVar[type]  # the data: Sample, MultiSample, Points, ...
     largest_error: ClassVar[float] = 1.0  # for `success_probability`: errors are fractions of the examples
     takes_scaled: ClassVar[bool] = False  # whether drawn points may come as `domains.scaled.Scaled`
+    bounded_range: ClassVar[bool] = (
+        False  # whether losses lie in an interval of length epsilon, as those of exponential mechanisms do
+    )
     any_distribution: ClassVar[bool] = True  # whether `sample_size` holds for examples of every distribution
 
     def __init_subclass__(cls, **given: Any) -> None:

@@ -4,6 +4,7 @@
 |---|---|---|
 | "basic" | (epsilon / k, delta / k) | k |
 | "advanced" | BNS Theorem 2.5, printed constants | sqrt(k ln(1/delta)) |
+| "bounded" | exponential mechanisms only: `accounting.exponential_rate` | sqrt(k ln(1/delta)), half that constant |
 | "optimal" | the most that any composition theorem can give (Kairouz, Oh, Viswanath 2015) | sqrt(k ln(1/delta)), a smaller constant |
 
 Neighbouring samples differ by the replacement of one example with all its labels (REPLACE_ONE), so each of the k learners sees neighbouring
@@ -37,8 +38,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
 
-from dpjax.accounting import REPLACE_LABEL, REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
+from dpjax.accounting import (
+    REPLACE_LABEL,
+    REPLACE_ONE,
+    Guarantee,
+    advanced,
+    basic,
+    calibrate,
+    exponential_rate,
+    exponential_total,
+    optimal,
+)
 from dpjax.accounting.calibration import ACCOUNTANTS
+from dpjax.accounting.exponential import BOUNDED
 from dpjax.accounting.guarantee import promised
 from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
@@ -63,7 +75,7 @@ class DirectSum(KLearner):
       learner: the learner of a single concept.
       epsilon, delta: the total budget, at which `guarantee` composes.
       k: number of concepts (static).
-      accountant: "basic", "advanced" or "optimal" (static).
+      accountant: "basic", "advanced", "optimal" or "bounded" (static).
     """
 
     learner: Any
@@ -153,7 +165,7 @@ class DirectSum(KLearner):
     def guarantee(self) -> Guarantee:
         """The composition of what the k learners promise, under their relation: REPLACE_ONE, or REPLACE_LABEL.
 
-        "optimal" composes at the total epsilon, "advanced" with all the delta that the learners leave.
+        "optimal" composes at the total epsilon, "bounded" at the total delta, "advanced" with all the delta that the learners leave.
         """
         return self._composed(self.learner.guarantee())
 
@@ -166,6 +178,9 @@ class DirectSum(KLearner):
         epsilon, delta = float(self.epsilon), float(self.delta)
         if self.accountant == "basic":
             return basic({each: self.k})
+        if self.accountant == BOUNDED:
+            sums: dict[str, Any] = {"ranges": self.k, "squares": self.k, "delta": delta}
+            return Guarantee(exponential_total(each.epsilon, **sums), delta, each.relation)
         if self.accountant == "advanced":
             return advanced(each, self.k, at_most(Fraction(delta) - self.k * Fraction(each.delta)))
         return optimal({each: self.k}, epsilon=epsilon)
@@ -215,7 +230,7 @@ def direct_sum(
         `lambda each: thresholds.rec_concave(bits=64, epsilon=each.epsilon, delta=each.delta, alpha=0.1, depth=2)`.
       k: number of concepts, >= 1.
       epsilon, delta: the total under `relation`; delta = 0 only with "basic". Known numbers: the split is computed on the host.
-      accountant: "basic", "advanced" or "optimal".
+      accountant: "basic", "advanced" or "optimal"; or "bounded", for learners whose losses lie in an interval of length epsilon.
       delta_share: the part of delta that the learners get for their own deltas; 0 for pure learners. By default 1 for basic, 1/2 for the
         others.
       relation: REPLACE_ONE, or REPLACE_LABEL for learners that protect labels alone: all k labels of one example are replaced.
@@ -233,9 +248,15 @@ def direct_sum(
         arguments.known("delta", arguments.delta(delta, positive=False)),
         arguments.choice("relation", relation, (REPLACE_ONE, REPLACE_LABEL)),
     )
-    arguments.choice("accountant", accountant, ACCOUNTANTS)
-    each = calibrate(total, k, accountant=accountant, delta_share=delta_share)
+    arguments.choice("accountant", accountant, (*ACCOUNTANTS, BOUNDED))
+    if accountant == BOUNDED:
+        rate = exponential_rate(total.epsilon, total.delta, ranges=k, squares=k, independent=True)
+        each = Guarantee(float(rate) * (1 - 2.0**-40), 0.0, total.relation)
+    else:
+        each = calibrate(total, k, accountant=accountant, delta_share=delta_share)
     learner = _single("make(...)", make(each))
+    if accountant == BOUNDED and not getattr(learner, "bounded_range", False):
+        raise ValueError(f'accountant must not be "bounded" for what is no exponential mechanism, got {learner!r}')
     stated = learner.guarantee()
     # Budgets pass through the float arithmetic of the learner's own accounting: one part in 10^9 is taken for rounding.
     if stated.relation != total.relation or not stated.covers(each.epsilon * (1 + 1e-9), each.delta * (1 + 1e-9)):

@@ -39,6 +39,7 @@ class ParityExponential(Ordered):
 
     kind: ClassVar[type] = Sample
     any_distribution: ClassVar[bool] = False
+    bounded_range: ClassVar[bool] = True
 
     epsilon: Float[Any, ""]
     bits: int = static()

@@ -7,7 +7,7 @@ Its plain twin is `dpjax.verify.plain.exponential.point_law`.
 """
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,8 @@ from dpjax.mechanisms import exponential as mechanism
 @frozen
 class PointExponential(OnePointLearner):
     """The exponential mechanism over POINT_d, and over the all-zero concept, too, if `zero` is set."""
+
+    bounded_range: ClassVar[bool] = True
 
     bits: Int[Array, ""]
     epsilon: Float[Array, ""]

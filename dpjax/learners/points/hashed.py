@@ -94,6 +94,7 @@ class HashedPoints(OnePointLearner):
     """
 
     output_kind: ClassVar[type] = Bucket
+    bounded_range: ClassVar[bool] = True  # given any hash, which is drawn without regard to the data
     bits: Int[Array, ""]
     epsilon: Float[Array, ""]
     limbs: int = static()

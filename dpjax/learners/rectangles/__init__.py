@@ -8,11 +8,12 @@ of each slice's projection privately: the two faces of this axis. If too few rem
 |---|---|---|---|
 | "basic" | public | epsilon / (2D + 1) | D^2 |
 | "optimal" | public | about epsilon / sqrt(8 D ln(1/delta)) | D^1.5 |
+| "bounded" | public | twice that, for exponential mechanisms | D^1.5 |
 | "slicing_printed" | noisy (Theorem 2.1) | epsilon / ln(1/delta) over a constant | D |
 | "slicing" | noisy (`dpjax.accounting.slicing`) | ten times more | D |
 
 The last column is to be multiplied by the number of examples that the interior point problem takes at epsilon = 1, and divided by
-alpha epsilon. The algorithm is the same in all four rows.
+alpha epsilon. The algorithm is the same in all rows.
 
 `kearns` is another algorithm, on axes that a sanitizer cuts (BNS §3.5); see its module.
 

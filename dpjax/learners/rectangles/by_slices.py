@@ -211,6 +211,7 @@ class Rectangles(Algorithm):
     def guarantee(self) -> Guarantee:
         """What the accountant proves at the total delta, under ADD_OR_REMOVE_ONE, with the greater epsilon for solver and count alike."""
         solver, count = self.solver.guarantee(), float(self.count_epsilon)
+        count *= 2 if self.accountant == planning.BOUNDED else 1
         compute = Guarantee(max(solver.epsilon, count), solver.delta, ADD_OR_REMOVE_ONE)
         rate = float(self.slice_epsilon) if self.noisy else None
         spare = self.capacity - int(self.size)
@@ -409,11 +410,15 @@ def from_plan(plan: Plan, *, solver: Solver | str = "exponential") -> Rectangles
     promised = built.guarantee()
     if promised.relation != ADD_OR_REMOVE_ONE or not promised.covers(plan.compute.epsilon, plan.compute.delta):
         raise ValueError(f"solver must promise {plan.compute}, got {promised}")
+    if plan.accountant == planning.BOUNDED and not getattr(built, "bounded_range", False):
+        raise ValueError(
+            f"solver must be an exponential mechanism for the accountant {plan.accountant!r}, got {built!r}"
+        )
     rate = math.inf if plan.slice_epsilon is None else plan.slice_epsilon
     numbers: dict[str, Any] = {
         "bits": np.int32(plan.bits),
         "slice_epsilon": np.float64(rate),
-        "count_epsilon": np.float64(plan.compute.epsilon),
+        "count_epsilon": np.float64(plan.count_epsilon),
         "size": np.int32(plan.size),
         "noise": np.int32(plan.noise),
         "threshold": np.int32(plan.threshold),

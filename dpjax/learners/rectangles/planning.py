@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, slicing
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_rate, exponential_total, slicing
+from dpjax.accounting.exponential import BOUNDED
 from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
 from dpjax.data.sample import bucket
@@ -15,7 +16,7 @@ from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import InteriorPoint
 from dpjax.optimizers.quantiles.base import check_solver
 
-ACCOUNTANTS = ("basic", "optimal", "slicing_printed", "slicing")
+ACCOUNTANTS = ("basic", "optimal", BOUNDED, "slicing_printed", "slicing")
 SOLVERS = ("exponential", "tree_log")
 MOST_AXES = 2**16  # the plan composes one mechanism per axis, numerically
 # How beta is divided: all solvers together, the test, the noises in the sizes; sampling gets the rest.
@@ -37,7 +38,7 @@ class Plan:
       guarantee: what is proved, under ADD_OR_REMOVE_ONE.
       beta: bound on the probability of failure, of which solvers, test and noises take `spent_beta`.
       slice_epsilon: rate of the noise in the slices' sizes; None if sizes are public.
-      compute: the guarantee of the solver on one slice (and, with delta 0, of the last count).
+      compute: the guarantee of the solver on one slice.
       size: m, the least size of a slice.
       noise: W, which the sum of all noises exceeds with probability at most beta/8.
       threshold: tau, of the test.
@@ -56,6 +57,11 @@ class Plan:
     noise: int
     threshold: int
     capacity: int
+
+    @property
+    def count_epsilon(self) -> float:
+        """Privacy parameter of the test."""
+        return count_epsilon(self.accountant, self.compute)
 
     @property
     def entries(self) -> int:
@@ -105,6 +111,27 @@ def _optimal(axes: int, total: Guarantee, delta: float, weight: float) -> Budget
     return Budget(None, Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), total)
 
 
+def bounded_sums(axes: int) -> dict[str, int]:
+    """The sums of ranges and of their squares at e = 1: D replacements, of range 2, and an insertion of range 1, or a count in [-1/2, 1/2].
+
+    What a slice holds does not depend on what others release, so the runs do not depend on each other (`accounting.exponential`).
+    """
+    return {"ranges": 2 * axes + 1, "squares": 4 * axes + 1}
+
+
+def _bounded(axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
+    """The largest epsilon of a slice's exponential mechanism, whose losses lie in an interval of that length."""
+    if delta > 0.0:
+        raise ValueError(f'accountant must not be "{BOUNDED}" for a solver that is no exponential mechanism')
+    rate = float(exponential_rate(total.epsilon, total.delta, **bounded_sums(axes), independent=True)) * (1 - 2.0**-40)
+    return Budget(None, Guarantee(rate, 0.0, ADD_OR_REMOVE_ONE), total)
+
+
+def count_epsilon(accountant: str, compute: Guarantee) -> float:
+    """What the test may spend: e, or e/2 where ranges count, as its losses lie in an interval that is twice as long."""
+    return compute.epsilon / 2 if accountant == BOUNDED else compute.epsilon
+
+
 def _sliced(accountant: str, axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
     """The split between noise and computes with the fewest entries in slices, 1/s + weight/e each on average."""
     found = slicing.split(
@@ -121,6 +148,7 @@ def _sliced(accountant: str, axes: int, total: Guarantee, delta: float, weight: 
 _BUDGETS: dict[str, Callable[[int, Guarantee, float, float], Budget]] = {
     "basic": _basic,
     "optimal": _optimal,
+    BOUNDED: _bounded,
     "slicing_printed": functools.partial(_sliced, _BY_NAME["slicing_printed"]),
     "slicing": functools.partial(_sliced, _BY_NAME["slicing"]),
 }
@@ -165,8 +193,8 @@ def around(
 ) -> Plan:
     """The plan for a budget that the accountant allows, with slices of `size` points."""
     noise, most = _noises(axes, budget.slice_epsilon, beta * _NOISE_SHARE, epsilon, delta)
-    ratio = math.exp(-budget.compute.epsilon)
-    threshold = max(1, math.ceil(-math.log((1 + ratio) * _TEST_SHARE * beta) / budget.compute.epsilon))
+    count = count_epsilon(accountant, budget.compute)
+    threshold = max(1, math.ceil(-math.log((1 + math.exp(-count)) * _TEST_SHARE * beta) / count))
     if max(size + most, noise, threshold) >= 2**31:
         raise ValueError(f"epsilon must be so large that slices of less than 2^31 points will do, got {epsilon}")
     noisy = budget.slice_epsilon is not None
@@ -221,6 +249,9 @@ def promised(
     """
     if accountant == "basic":
         return basic_promise(axes, slice_epsilon, compute)
+    if accountant == BOUNDED:
+        epsilon = exponential_total(compute.epsilon, **bounded_sums(axes), delta=delta * (1 - _CAPACITY_SHARE))
+        return Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
     run, left = whole_run(axes, slice_epsilon, compute), delta * (1 - _CAPACITY_SHARE)
     found = run.guarantee(delta=left, accountant=_BY_NAME.get(accountant, accountant))
     if slice_epsilon is None or found.is_none:

@@ -35,6 +35,7 @@ class ThresholdExponential(ThresholdLearner):
     """
 
     takes_scaled: ClassVar[bool] = True
+    bounded_range: ClassVar[bool] = True
 
     bits: Int[Array, ""]
     epsilon: Float[Array, ""]

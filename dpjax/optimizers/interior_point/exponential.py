@@ -23,6 +23,7 @@ class DepthExponential(ByDepth):
     """The exponential mechanism on the depth; see `exponential`."""
 
     takes_scaled: ClassVar[bool] = True
+    bounded_range: ClassVar[bool] = True
 
     epsilon: Any
 

@@ -43,7 +43,7 @@ Its plain twin is `dpjax.verify.plain.tree_score.tree_score_law`.
 """
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -167,6 +167,8 @@ class Entry:
 @frozen
 class TreeScore(InteriorPoint):
     """The exponential mechanism on the tree score; build it by `tree_score`."""
+
+    bounded_range: ClassVar[bool] = True
 
     bits: Any
     limbs: int = static()

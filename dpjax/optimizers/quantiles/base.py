@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic, optimal
-from dpjax.accounting.exponential import currency
+from dpjax.accounting.exponential import BOUNDED, currency
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
@@ -177,15 +177,18 @@ def require(solver: Any, m: int, beta: float) -> None:
         raise ValueError(f"m must be >= {needed} for the solver to fail with probability <= {beta:g}, got {m}")
 
 
-def composition(accountant: Any, delta: Any) -> dict[str, Any]:
-    """The fields accountant and delta: how runs are composed, and the total delta of the optimal composition.
+def composition(accountant: Any, delta: Any, solver: Any = None) -> dict[str, Any]:
+    """The fields accountant and delta: how runs are composed, and the total delta of their composition.
+
+    The solver is given where no run depends on what others release: then those of exponential mechanisms may be composed by their ranges.
 
     Raises:
-      TypeError, ValueError: an unknown accountant; a delta with "basic", or none with "optimal".
+      TypeError, ValueError: an unknown accountant, or "bounded" for other solvers; a delta with "basic", or none with another.
     """
-    arguments.choice("accountant", accountant, ACCOUNTANTS)
-    if (delta is None) == (accountant == "optimal"):
-        raise ValueError(f'delta must be given for accountant="optimal" and for no other, got {delta!r}')
+    ranged = (BOUNDED,) if getattr(solver, "bounded_range", False) else ()
+    arguments.choice("accountant", accountant, (*ACCOUNTANTS, *ranged))
+    if (delta is None) == (accountant != "basic"):
+        raise ValueError(f'delta must be given for every accountant but "basic", got {delta!r}')
     return {"accountant": accountant, "delta": np.float64(0.0) if delta is None else arguments.delta(delta)}
 
 

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_total
+from dpjax.accounting.exponential import BOUNDED
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
@@ -31,9 +32,9 @@ class DirectQuantiles(OnSlices, IndependentQuantiles):  # type: ignore[override]
       solver: a solver of `dpjax.optimizers.interior_point`.
       fractions: F for each wanted fraction F 2^-32, increasing.
       m: half the points of a slice.
-      delta: the total delta at which "optimal" composes.
+      delta: the total delta at which "optimal" and "bounded" compose.
       capacity: rows of a slice (static).
-      accountant: "basic" or "optimal" (static).
+      accountant: "basic", "optimal" or "bounded" (static).
     """
 
     solver: Any
@@ -66,8 +67,13 @@ class DirectQuantiles(OnSlices, IndependentQuantiles):  # type: ignore[override]
 
     def guarantee_under(self, relation: str) -> Guarantee:
         """q runs at distance 2: under either relation a slice changes by one replacement; see the package."""
-        each = base.at_distance_two(self.solver, relation)
-        return base.composed(self.accountant, {each: self.fractions.shape[0]}, self.delta)
+        each, runs = base.at_distance_two(self.solver, relation), self.fractions.shape[0]
+        if (
+            self.accountant == BOUNDED
+        ):  # no run depends on another, and the losses of each lie in an interval of length 2e
+            epsilon = exponential_total(each.epsilon, ranges=runs, squares=runs, delta=float(self.delta))
+            return Guarantee(epsilon, float(self.delta), relation)
+        return base.composed(self.accountant, {each: runs}, self.delta)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: ceil((m - 1/2) / alpha).
@@ -99,8 +105,8 @@ def direct(
       fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
       m: half the points of a slice, and the error in ranks.
       beta: the failure probability of all runs together: 2m points must suffice for the solver at beta / q.
-      accountant: how the q runs are composed, "basic" or "optimal".
-      delta: the total delta, for "optimal".
+      accountant: how the q runs are composed, "basic" or "optimal"; or "bounded", for solvers whose losses lie in an interval.
+      delta: the total delta, for all but "basic".
       allow_unproved: accept any m. The guarantee holds; no accuracy is proved.
 
     Formal guarantees: q runs of the solver at distance 2, q the number of fractions, under ADD_OR_REMOVE_ONE and, at the same price,
@@ -118,4 +124,4 @@ def direct(
     rounded = rounded_fractions(fractions)
     width = base.half_width(solver, m, runs=len(rounded), beta=beta, allow_unproved=allow_unproved)
     each: Any = np.asarray(rounded, np.uint32)
-    return DirectQuantiles(solver=solver, fractions=each, **width, **base.composition(accountant, delta))
+    return DirectQuantiles(solver=solver, fractions=each, **width, **base.composition(accountant, delta, solver))

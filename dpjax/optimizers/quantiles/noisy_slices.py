@@ -36,6 +36,7 @@ The price of the ranks is logarithmic in q, and so is their error; the solver's 
 The plain twin is `dpjax.verify.plain.quantiles.noisy_slices_law`.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -139,6 +140,7 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
         return whole(points_needed(int(self.m), drift, miscount, int(self.spacing), float(gap), alpha))
 
 
+@functools.lru_cache(4096)  # while an epsilon or an alpha is searched for, the same is asked again
 def noise_errors(count: int, share: float) -> tuple[float, float]:
     """(A bound on the noises of `count` ranks, times rank_epsilon; the same for the count), except with probability `share` each."""
     levels = count.bit_length()
@@ -171,6 +173,7 @@ def _crowded(room: int, count: int, rank_epsilon: float) -> float:
     return min(1.0, (count - 1) * bounds.noise_tail(most, reached))
 
 
+@functools.lru_cache(4096)
 def crowding_error(count: int, delta: float) -> float:
     """A bound on the noises of the distances between `count` > 1 ranks, times rank_epsilon, except with probability delta."""
     levels = count.bit_length()
