@@ -32,7 +32,7 @@ def mechanism(method: str, count: int, settings: Settings) -> cdf.CdfRelease:
 
 
 def _half(solver: Any, count: int, settings: Settings) -> int:
-    return -(-solver.sample_size(beta=settings["beta"] / 3 / count) // 2)
+    return quantiles.half_slice(solver, beta=settings["beta"] / 3 / count)
 
 
 def _direct(count: int, settings: Settings) -> quantiles.DirectQuantiles:

@@ -16,16 +16,8 @@ from experiments.refusals import Refused
 from experiments.runner import Context, Experiment
 from experiments.settings import Settings
 
-NUMBERS = (
-    "alpha",
-    "beta",
-    "level",
-    "start",
-    "maximum",
-    "rtol",
-    "draws",
-    "trials",
-)  # settings that `least_n` takes, if given
+# Settings that `least_n` takes, if given.
+NUMBERS = ("alpha", "beta", "level", "start", "maximum", "rtol", "draws", "trials")
 
 
 def experiment(

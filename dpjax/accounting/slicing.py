@@ -596,9 +596,8 @@ def _excess_of_sum(run: Run, bit: int, epsilon: float) -> float:
     """The hockey-stick divergence of W for b = bit against the other; the mass not summed counts as infinite loss."""
     total, far = 0.0, run.slice_epsilon + run.computes * run.compute_apart.epsilon
     for calls, (losses, masses, left) in enumerate(_outcomes(run, bit), start=1):
-        below = epsilon - 2.0**-50 * (
-            1.0 + epsilon + (calls + 1) * far
-        )  # how far below exact ones sums of losses may be
+        # Sums of losses may be this far below exact ones.
+        below = epsilon - 2.0**-50 * (1.0 + epsilon + (calls + 1) * far)
         above = losses > below
         total -= float(np.sum(masses[above] * np.expm1(below - losses[above])))
         if left <= max(_LEFT * total, 1e-300) or calls == _CALLS:

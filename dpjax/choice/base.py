@@ -23,7 +23,7 @@ _BY_PROPORTION = 4  # tries before values are doubled, while none is found that 
 _PATIENCE = 3  # steps that may leave more than half of the bracket
 _APART = 0.02  # how far apart the logs of two values must be to tell a power
 _STEEPEST = 4.0  # the largest power, and 1 over the smallest
-_SAFE = 1.0 - 2.0**-40  # so that rounding does not exceed a total
+SAFE = 1.0 - 2.0**-40  # so that rounding does not exceed a total
 MOST_DELTA = 0.5  # the largest delta that theorems allow
 MORE = 1.03  # how much larger an epsilon must be to be tried
 PARTS = (0.0, 0.03, 0.2, 0.6)  # of delta, for an algorithm whose larger epsilon the rest pays for
@@ -69,8 +69,8 @@ class Question:
         """What a mechanism with a guarantee under ADD_OR_REMOVE_ONE may spend: half of epsilon if a replacement counts as two steps."""
         if self.relation == ADD_OR_REMOVE_ONE:
             return self.epsilon, self.delta
-        epsilon = self.epsilon / 2 * _SAFE
-        return epsilon, step_delta(self.delta, epsilon) * _SAFE
+        epsilon = self.epsilon / 2 * SAFE
+        return epsilon, step_delta(self.delta, epsilon) * SAFE
 
     def public_size(self) -> None:
         """UnavailableError for an algorithm that is private only if the number of records is public.
@@ -150,7 +150,7 @@ def usable(delta: float) -> None:
 
 def pure_epsilon(epsilon: float, delta: float) -> float:
     """The epsilon' of which pure algorithms are (epsilon, delta)-private: ln((e^epsilon + delta)/(1 - delta)), rounded down."""
-    return (epsilon + math.log1p(delta * math.exp(-epsilon)) - math.log1p(-delta)) * _SAFE
+    return (epsilon + math.log1p(delta * math.exp(-epsilon)) - math.log1p(-delta)) * SAFE
 
 
 def spent_delta(guarantee: Guarantee, epsilon: float) -> float:
@@ -164,7 +164,7 @@ def spent_delta(guarantee: Guarantee, epsilon: float) -> float:
 
 def bounded_epsilon(epsilon: float, delta: float) -> float:
     """The epsilon' of which exponential mechanisms are (epsilon, delta)-private, rounded down (`accounting.exponential`)."""
-    return float(largest_range(epsilon, delta)) * _SAFE
+    return float(largest_range(epsilon, delta)) * SAFE
 
 
 def _budgets(question: Question, bounded: bool = False) -> list[Question]:
@@ -368,11 +368,11 @@ def largest_each(
 @functools.lru_cache(4096)
 def optimal_each(epsilon: float, delta: float, count: int, share: float) -> Guarantee:
     """What each of `count` mechanisms may spend by optimal composition, `share` of delta being for their own deltas; under REPLACE_ONE."""
-    own = share * delta * _SAFE
+    own = share * delta * SAFE
     each = largest_each(lambda e: [(e, count)], epsilon, delta, own) or 0.0
-    return Guarantee(max(each, epsilon / count * _SAFE), own / count, REPLACE_ONE)
+    return Guarantee(max(each, epsilon / count * SAFE), own / count, REPLACE_ONE)
 
 
 def share_of(epsilon: float, delta: float, count: int) -> Guarantee:
     """Equal parts by basic composition, rounded down, under ADD_OR_REMOVE_ONE."""
-    return Guarantee(epsilon / count * _SAFE, delta / count * _SAFE, ADD_OR_REMOVE_ONE)
+    return Guarantee(epsilon / count * SAFE, delta / count * SAFE, ADD_OR_REMOVE_ONE)

@@ -17,7 +17,7 @@ import numpy as np
 from dpjax import bounds
 from dpjax.accounting import exponential_rate
 from dpjax.choice import quantiles
-from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError
+from dpjax.choice.base import LARGEST, MOST_DELTA, Candidate, Offer, Question, UnavailableError
 from dpjax.choice.quantiles import MOST_RUNS
 from dpjax.optimizers import quantiles as optimizers
 from dpjax.optimizers.quantiles.approximate import MOST_BITS
@@ -42,10 +42,6 @@ def _left(alpha: float, pieces: int) -> float:
     return alpha - 0.5 / pieces
 
 
-def _size(ranks: float, left: float) -> int:
-    return min(max(1, math.ceil(ranks / left * (1 + 1e-12))), LARGEST) if left > 0 else LARGEST
-
-
 def _even(pieces: int) -> np.ndarray:
     return np.arange(1, pieces) / pieces
 
@@ -55,13 +51,24 @@ def _fewest(alpha: float) -> int:
     return 2 if alpha > 0.25 else math.ceil(1 / alpha)
 
 
-def _best(alpha: float, ranks: Callable[[int], float]) -> tuple[int, int]:
-    """(n, pieces) with the least n."""
-    tried = {math.ceil(share / alpha) for share in AROUND} | {_fewest(alpha)}
-    counts = sorted(pieces for pieces in tried if 2 <= pieces <= MOST_RUNS and _left(alpha, pieces) > 0)
+def _counts(alpha: float, around: tuple[float, ...], *, levels: bool) -> list[int]:
+    """Numbers of pieces around 1/alpha that leave something of it for ranks; with `levels` also numbers that fill levels.
+
+    UnavailableError if there are none.
+    """
+    tried = {math.ceil(share / alpha) for share in around} | {_fewest(alpha)}
+    if levels:  # one quantile less than a power of two
+        tried |= {1 << (pieces - 1).bit_length() for pieces in (min(tried), max(tried))}
+    counts = [pieces for pieces in sorted(tried) if 2 <= pieces <= MOST_RUNS and _left(alpha, pieces) > 0]
     if not counts:
         raise UnavailableError(f"alpha asks for more than {MOST_RUNS} quantiles")
-    return min((_size(ranks(pieces), _left(alpha, pieces)), pieces) for pieces in counts)
+    return counts
+
+
+def _best(alpha: float, ranks: Callable[[int], float]) -> tuple[int, int]:
+    """(n, pieces) with the least n."""
+    counts = _counts(alpha, AROUND, levels=False)
+    return min((quantiles.size_for(ranks(pieces), _left(alpha, pieces)), pieces) for pieces in counts)
 
 
 def direct_ranks(plan: tuple[Any, int, Any]) -> float:
@@ -83,10 +90,9 @@ def _rough(question: Question, pieces: int) -> tuple[Any, int, Any]:
 
 def direct(question: Question) -> Offer:
     """Evenly spaced quantiles, each from its own slice."""
-
     _, pieces = _best(question.alpha, lambda pieces: direct_ranks(_rough(question, pieces)))
     solver, m, composed = plan = quantiles.direct_plan(question, pieces - 1)
-    n = _size(direct_ranks(plan), _left(question.alpha, pieces))
+    n = quantiles.size_for(direct_ranks(plan), _left(question.alpha, pieces))
 
     def make(n: int) -> Any:
         given: dict[str, Any] = {"fractions": _even(pieces).tolist(), "m": m, "allow_unproved": True}
@@ -107,10 +113,7 @@ def _recursive(question: Question, steps: float | None) -> tuple[int, Callable[[
         left = _left(question.alpha, 2**levels)
         if left <= 0:
             continue
-
-        def size(ranks: float, left: float = left) -> int:
-            return _size(ranks, left)
-
+        size = functools.partial(quantiles.size_for, alpha=left)
         try:
             most = min((one[0] for one in found), default=math.inf)
             make, ranks, name = quantiles.recursive_plan(question, levels, size, steps=steps, most=most)
@@ -178,17 +181,11 @@ def _through(
 
     def asked(question: Question) -> dict[int, Question]:
         """The question about quantiles for each number of pieces."""
-        tried = {math.ceil(share / question.alpha) for share in around} | {_fewest(question.alpha)}
-        if levels:  # one less than a power of two
-            tried |= {1 << (pieces - 1).bit_length() for pieces in (min(tried), max(tried))}
-        counts = [pieces for pieces in sorted(tried) if 2 <= pieces <= MOST_RUNS and _left(question.alpha, pieces) > 0]
-        if not counts:
-            raise UnavailableError(f"alpha asks for more than {MOST_RUNS} quantiles")
         return {
             pieces: dataclasses.replace(
                 question, alpha=_left(question.alpha, pieces), fractions=tuple(_even(pieces).tolist())
             )
-            for pieces in counts
+            for pieces in _counts(question.alpha, around, levels=levels)
         }
 
     def offered(question: Question) -> Offer:
@@ -247,7 +244,7 @@ def san_thresholds(question: Question) -> Offer:
 
 def san_thresholds_floor(question: Question) -> float:
     """The n that one step with all of the budget needs to be private."""
-    if not 0.0 < question.delta <= 0.5:
+    if not 0.0 < question.delta <= MOST_DELTA:
         return 0.0
     return bounds.san_thresholds_private(question.alpha, question.epsilon, question.delta)
 

@@ -244,8 +244,7 @@ def _absent(task: str, without_alpha: bool, **given: Any) -> str:
         raise ValueError(f"alpha must be left out for {which}: there is no error to tolerate")
     absent = [name for name, value in given.items() if value is None]
     if len(absent) != 1:
-        names = f"{', '.join(given)}"
-        got = ", ".join(absent) if absent else "none"
+        names, got = ", ".join(given), ", ".join(absent) or "none"
         raise ValueError(f"exactly one of {names} must be left out, which is then solved for, got {got} left out")
     return absent[0]
 

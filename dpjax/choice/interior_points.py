@@ -25,10 +25,8 @@ import numpy as np
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.choice.base import EPSILONS, Candidate, Offer, Question, UnavailableError, usable
+from dpjax.choice.base import EPSILONS, MOST_DELTA, Candidate, Offer, Question, UnavailableError, usable
 from dpjax.core import bisection
-from dpjax.data.points import Points
-from dpjax.domains import wide
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning, tree_planning
 
@@ -99,14 +97,13 @@ def made(name: str, bits: int, epsilon: float, delta: float, beta: float) -> Any
 
 def tree_log_floor(bits: int, epsilon: float, delta: float, beta: float) -> float:
     """About what tree_log needs at least: sum a_i/e_i with sum c_i e_i <= epsilon is at least (sum sqrt(a_i c_i))^2/epsilon."""
-    if not 0.0 < delta <= 0.5:
+    if not 0.0 < delta <= MOST_DELTA:
         return 0.0
     chance, last = math.log(2.0 / beta), planning.last_bits(bits, 1) * math.log(2.0)
     walk = 6.0 * math.log1p(math.tanh(epsilon / 8) / delta)
     parts = (walk, 2.0 * (chance - math.log(2.0 * delta)), 2.0 * chance, 2.0 * (last + chance))
-    spent = (
-        epsilon + 5.0 * delta if _may_win(epsilon, delta) else epsilon
-    )  # more than any composition leaves, as in `k_concepts`
+    # More than any composition leaves, as in `k_concepts`.
+    spent = epsilon + 5.0 * delta if _may_win(epsilon, delta) else epsilon
     return _FEWER * sum(map(math.sqrt, parts)) ** 2 / spent
 
 
@@ -117,24 +114,13 @@ def _may_win(epsilon: float, delta: float) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Solver:
-    """A solver as plans see it: how many points it needs, and what it promises, before it is built."""
+    """A solver as plans see it: what it promises, before it is built."""
 
     name: str
     bits: int
     epsilon: float
     delta: float
     beta: float
-
-    kind = Points
-
-    @property
-    def limbs(self) -> int:
-        """The number of limbs of a point."""
-        return wide.limbs_for(self.bits)
-
-    def sample_size(self, *, beta: float) -> int:
-        """The number of points that suffice."""
-        return points_for(self.name, self.bits, self.epsilon, self.delta, beta)
 
     def guarantee(self) -> Guarantee:
         """The guarantee for which it is built."""
@@ -143,9 +129,6 @@ class Solver:
     def made(self) -> Any:
         """The solver itself."""
         return made(self.name, self.bits, self.epsilon, self.delta, self.beta)
-
-    def __call__(self, key: Any, points: Any) -> Any:
-        return self.made()(key, points)
 
 
 PURE = ("exponential", "tree_score")

@@ -24,7 +24,7 @@ from dpjax.bounds.frequencies import labelled_sparse_histogram_beats
 from dpjax.bounds.parities import parity_learner_beats
 from dpjax.choice import cdf as distribution_functions
 from dpjax.choice import points, thresholds
-from dpjax.choice.base import MOST_DELTA, Candidate, Offer, Question, UnavailableError, optimal_each
+from dpjax.choice.base import MOST_DELTA, SAFE, Candidate, Offer, Question, UnavailableError, optimal_each
 from dpjax.learners import parities as one_parity
 from dpjax.multi import direct_sum, generic, parities
 from dpjax.multi import points as many_points
@@ -35,13 +35,12 @@ PURE = (*EXPONENTIAL, "interior.threshold_learner")
 SANITIZER = (0.5, 0.25, 0.1)  # of the budget, for GenericLearner's distribution function
 # The most concepts for which optimal composition is computed; advanced composition has a closed form.
 MOST_OPTIMAL = 2**20
-_SAFE = 1.0 - 2.0**-40
 
 
 def _budgets(question: Question, name: str) -> list[tuple[Guarantee, str]]:
     """What each learner may spend, and by which composition."""
     k, epsilon, delta = question.k, question.epsilon, question.delta
-    found = [(Guarantee(epsilon / k * _SAFE, delta / k * _SAFE, REPLACE_ONE), "basic")]
+    found = [(Guarantee(epsilon / k * SAFE, delta / k * SAFE, REPLACE_ONE), "basic")]
     if delta > 0 and name in EXPONENTIAL:
         found.append((_bounded(question), BOUNDED))
     elif delta > 0:
@@ -54,7 +53,7 @@ def _budgets(question: Question, name: str) -> list[tuple[Guarantee, str]]:
 def _bounded(question: Question) -> Guarantee:
     """What each of k exponential mechanisms may spend, none of which depends on the others (`accounting.exponential`)."""
     given: dict[str, Any] = {"ranges": question.k, "squares": question.k, "independent": True}
-    return Guarantee(float(exponential_rate(question.epsilon, question.delta, **given)) * _SAFE, 0.0, REPLACE_ONE)
+    return Guarantee(float(exponential_rate(question.epsilon, question.delta, **given)) * SAFE, 0.0, REPLACE_ONE)
 
 
 def _composed(epsilon: float, delta: float, count: int, share: float) -> tuple[Guarantee, str]:
@@ -146,9 +145,8 @@ def sparse_histogram_learner(question: Question) -> Offer:
     thresholds = {
         bounds.sparse_threshold(size, question.epsilon, question.beta / 2**halvings) for halvings in range(1, 11)
     }
-    thresholds.add(
-        bounds.least_sparse_threshold(size, question.epsilon, question.beta * (1 - 2.0**-10))
-    )  # nearly all of it
+    # Nearly all of it.
+    thresholds.add(bounds.least_sparse_threshold(size, question.epsilon, question.beta * (1 - 2.0**-10)))
     given = (question.bits, question.k, question.alpha, question.beta, question.epsilon)
     first, *others = sorted(thresholds)
     n, threshold = bounds.labelled_sparse_histogram(*given, threshold=first), first
@@ -189,7 +187,7 @@ def point_learner(question: Question) -> Offer:
 
 def _labels(question: Question, share: float) -> tuple[float, str]:
     """(what each label may spend of this share of the budget, by which composition)."""
-    epsilon, delta, k = question.epsilon * share * _SAFE, question.delta * share * _SAFE, question.k
+    epsilon, delta, k = question.epsilon * share * SAFE, question.delta * share * SAFE, question.k
     labels = [(epsilon / k, "basic")]
     if delta > 0:
         each, accountant = _composed(epsilon, delta, k, 0.0)
@@ -229,8 +227,8 @@ def generic_learner(question: Question) -> Offer:
     for share in SANITIZER:
         part = dataclasses.replace(  # under REPLACE_ONE, as the whole
             question,
-            epsilon=question.epsilon * share * _SAFE,
-            delta=question.delta * share * _SAFE,
+            epsilon=question.epsilon * share * SAFE,
+            delta=question.delta * share * SAFE,
             alpha=question.alpha / 5,
             beta=question.beta / 5,
             # Ties must be broken among as many points: labels may need more of them than the sanitizer.

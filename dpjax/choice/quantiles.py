@@ -49,10 +49,12 @@ import numpy as np
 from scipy import optimize
 
 from dpjax.accounting import exponential_rate
+from dpjax.accounting.exponential import BOUNDED
 from dpjax.choice import interior_points
 from dpjax.choice.base import (
     LARGEST,
     LEAST_DELTA,
+    SAFE,
     Candidate,
     Offer,
     Question,
@@ -116,7 +118,7 @@ def _log_others(beta: float, good: int) -> float:
 def _of_good(question: Question, ranks: Callable[[int], float]) -> int:
     """The n for errors of at most ranks(1), or of ranks(2) where two points are good: that is proved for alpha up to the nearest end."""
     nearest = min(min(f, 1 - f) for f in question.fractions)
-    return min(_points(ranks(1) + 0.5, question.alpha), _points(ranks(2) + 0.5, min(question.alpha, nearest)))
+    return min(size_for(ranks(1) + 0.5, question.alpha), size_for(ranks(2) + 0.5, min(question.alpha, nearest)))
 
 
 def permute_and_flip(question: Question) -> Offer:
@@ -135,24 +137,24 @@ def direct_plan(
 
     With `roughly`, by theorems alone, and without TreeLog's plan.
     """
-    plans = []
-    beta = question.beta / runs
+
+    def planned(epsilon: float, own: float, **composed: Any) -> tuple[int, interior_points.Solver, dict[str, Any]]:
+        given = question.bits, epsilon, own, question.beta / runs
+        solver, points = interior_points.best(*given, steps=1 if roughly else None)
+        return points, solver, composed
+
     each = share_of(question.epsilon, question.delta, 2 * runs)
-    own = step_delta(2 * each.delta, each.epsilon)
-    steps = 1 if roughly else None
-    solver, points = interior_points.best(question.bits, each.epsilon, own, beta, steps=steps)
-    composed: dict[str, Any] = {"accountant": "basic"}
-    plans.append((points, solver, composed))
+    plans = [planned(each.epsilon, step_delta(2 * each.delta, each.epsilon), accountant="basic")]
     if question.delta > 0:
         rate = exponential_rate(question.epsilon, question.delta, ranges=runs, squares=runs, independent=True)
-        solver, points = interior_points.best(question.bits, float(rate) / 2 * (1 - 2.0**-39), 0.0, beta, steps=steps)
-        plans.append((points, solver, {"accountant": "bounded", "delta": question.delta}))
+        plans.append(planned(float(rate) / 2 * SAFE, 0.0, accountant=BOUNDED, delta=question.delta))
         shared = optimal_each(question.epsilon, question.delta, runs, OWN)
-        epsilon = shared.epsilon / 2 * (1 - 2.0**-40)
-        own = step_delta(shared.delta, epsilon) * (1 - 2.0**-40)
-        solver, points = interior_points.best(question.bits, epsilon, own, beta, steps=steps)
-        if solver.name not in interior_points.PURE:
-            plans.append((points, solver, {"accountant": "optimal", "delta": question.delta}))
+        epsilon = shared.epsilon / 2 * SAFE
+        with_own = planned(
+            epsilon, step_delta(shared.delta, epsilon) * SAFE, accountant="optimal", delta=question.delta
+        )
+        if with_own[1].name not in interior_points.PURE:
+            plans.append(with_own)
     points, solver, composed = min(plans, key=lambda plan: plan[0])
     return solver, -(-points // 2), composed
 
@@ -165,7 +167,7 @@ def direct(question: Question) -> Offer:
     def make(n: int) -> Any:
         return quantiles.direct(solver=solver.made(), fractions=fractions, m=m, allow_unproved=True, **composed)
 
-    return Offer(_points(m - 0.5, question.alpha), make, f"direct, {solver.name}")
+    return Offer(size_for(m - 0.5, question.alpha), make, f"direct, {solver.name}")
 
 
 def recursive(question: Question) -> Offer:
@@ -174,8 +176,8 @@ def recursive(question: Question) -> Offer:
     dyadic = tuple(i / 2**levels for i in range(1, 2**levels))
     if levels > MOST_LEVELS or question.fractions != dyadic:
         raise UnavailableError("for all multiples of 1/2, 1/4, 1/8, ... only")
-    make, ranks, name = recursive_plan(question, levels, lambda ranks: _points(ranks, question.alpha))
-    return Offer(_points(ranks, question.alpha), lambda n: make(), name)
+    make, ranks, name = recursive_plan(question, levels, lambda ranks: size_for(ranks, question.alpha))
+    return Offer(size_for(ranks, question.alpha), lambda n: make(), name)
 
 
 def recursive_plan(
@@ -214,8 +216,8 @@ def recursive_plan(
     return lambda: quantiles.recursive(solver=solver.made(), **given), ranks, f"recursive, {solver.name}"
 
 
-def _points(ranks: float, alpha: float) -> int:
-    """ceil(ranks / alpha)."""
+def size_for(ranks: float, alpha: float) -> int:
+    """ceil(ranks / alpha): of so many points these ranks are at most the share alpha; at most `LARGEST`."""
     return min(max(1, math.ceil(ranks / alpha * (1 + 1e-12))), LARGEST)
 
 
@@ -283,7 +285,7 @@ def tree(question: Question) -> Offer:
     width = min(widths, key=errors.__getitem__)
     given: dict[str, Any] = {"bits": question.bits, "fractions": question.fractions, "epsilon": epsilon}
     return Offer(
-        _points(errors[width] + 1, question.alpha), lambda n: quantiles.tree(**given, branching=1 << width), "tree"
+        size_for(errors[width] + 1, question.alpha), lambda n: quantiles.tree(**given, branching=1 << width), "tree"
     )
 
 
@@ -308,7 +310,7 @@ class _Slices:
         if len(question.fractions) > MOST_SLICES:
             raise UnavailableError(f"takes at most {MOST_SLICES} fractions")
         epsilon, delta = question.step()
-        narrow = min((1 - share) * delta * (1 - 2.0**-40), question.beta / 4)
+        narrow = min((1 - share) * delta * SAFE, question.beta / 4)
         return cls(dataclasses.replace(question, epsilon=epsilon, delta=delta), share * delta, narrow)
 
     @property
@@ -323,7 +325,7 @@ class _Slices:
     def solver(self, epsilon: float, *, roughly: bool = True) -> tuple[interior_points.Solver, int]:
         """(the best solver, m); `roughly` is without TreeLog's plan, which takes milliseconds."""
         # Two slices may differ by a replaced point.
-        own = step_delta(self.own, epsilon) * (1 - 2.0**-40)
+        own = step_delta(self.own, epsilon) * SAFE
         steps = 1 if roughly or own == 0.0 else None
         found, points = interior_points.best(self.question.bits, epsilon, own, self.share / self.count, steps=steps)
         return found, max(1, -(-points // 2))
@@ -352,7 +354,7 @@ class _Slices:
         """(2e, r, s) for each of the three ways."""
         ways = [roots / roots.sum() for roots, _ in self._costs()]
         ways += [np.sqrt(ways[0] * ways[1])] if len(ways) > 1 else []
-        return [tuple((self.question.epsilon * (1 - 2.0**-40) * way / way.sum()).tolist()) for way in ways]
+        return [tuple((self.question.epsilon * SAFE * way / way.sum()).tolist()) for way in ways]
 
     def needs(self, m: int, ranks: float, count: float) -> float:
         """The number of points that are needed."""
@@ -372,7 +374,7 @@ class _Slices:
         given: dict[str, Any] = {"fractions": self.question.fractions, "m": m, "delta": self.narrow}
         given |= {"rank_epsilon": ranks, "count_epsilon": count, "allow_unproved": True}
         name = f"noisy_slices, {solver.name}"
-        return Offer(_points(n, 1.0), lambda n: quantiles.noisy_slices(solver=solver.made(), **given), name)
+        return Offer(size_for(n, 1.0), lambda n: quantiles.noisy_slices(solver=solver.made(), **given), name)
 
 
 def noisy_slices(question: Question) -> Offer:
@@ -496,7 +498,7 @@ def _sharing(candidate: Candidate) -> Candidate:
         best, asked = fewest(candidate, fewer(question))
         ends = _reach(question.alpha, question.fractions)
         far = max((end for f in _rounded(question.fractions) if (end := min(f, 1 - f)) <= ends), default=None)
-        rounding = 0 if far is None else _points(0.5, question.alpha - far)
+        rounding = 0 if far is None else size_for(0.5, question.alpha - far)
 
         def make(n: int) -> Any:
             return quantiles.shared(best.make(n), fractions=question.fractions, ends=ends)

@@ -19,7 +19,7 @@ import numpy as np
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_rate
 from dpjax.choice import interior_points, quantiles
-from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, largest_each, largest_kept, step_delta
+from dpjax.choice.base import SAFE, Candidate, Offer, Question, UnavailableError, largest_each, largest_kept, step_delta
 from dpjax.core import bisection
 from dpjax.learners import rectangles
 from dpjax.learners.rectangles import planning
@@ -79,7 +79,7 @@ def basic(question: Question) -> Planned:
     """Basic composition: epsilon/(2D + 1) for each of 2D slices (D differ by a replacement and one by an insertion) and for the count."""
     epsilon, delta = question.step()
     axes = question.dimensions
-    each = epsilon / (2 * axes + 1) * (1 - 2.0**-40)
+    each = epsilon / (2 * axes + 1) * SAFE
     own = step_delta(delta / (2 * axes), 2 * each)
     solver, _ = interior_points.best(question.bits, each, own, question.beta / (4 * axes))
     compute = Guarantee(each, solver.guarantee().delta, ADD_OR_REMOVE_ONE)
@@ -94,7 +94,7 @@ def optimal(question: Question) -> Planned:
     axes = question.dimensions
 
     found = largest_each(lambda each: [(2 * each, axes), (each, 1)], total.epsilon, total.delta, 0.0) or 0.0
-    epsilon = max(found, total.epsilon / (2 * axes + 1) * (1 - 2.0**-40))
+    epsilon = max(found, total.epsilon / (2 * axes + 1) * SAFE)
     budget = planning.Budget(None, Guarantee(epsilon, 0.0, ADD_OR_REMOVE_ONE), total)
     return _planned("optimal", question, budget, 0.0)
 
@@ -105,7 +105,7 @@ def bounded(question: Question) -> Planned:
     total = planning.kept(*question.step())
     sums = planning.bounded_sums(question.dimensions)
     rate = exponential_rate(total.epsilon, total.delta, **sums, independent=True)
-    compute = Guarantee(float(rate) * (1 - 2.0**-40), 0.0, ADD_OR_REMOVE_ONE)
+    compute = Guarantee(float(rate) * SAFE, 0.0, ADD_OR_REMOVE_ONE)
     return _planned(planning.BOUNDED, question, planning.Budget(None, compute, total), 0.0)
 
 
@@ -123,11 +123,8 @@ def slicing(question: Question) -> Planned:
         rate, compute = _scale(question, total, own)
     except ValueError:  # no split keeps the total
         return plan
-    return min(plan, _planned("slicing", question, planning.Budget(rate, compute, total), own), key=_entries_of)
-
-
-def _entries_of(planned: Planned) -> int:
-    return _entries(planned[0])
+    shared = _planned("slicing", question, planning.Budget(rate, compute, total), own)
+    return min(plan, shared, key=lambda planned: _entries(planned[0]))
 
 
 def _scale(question: Question, total: Guarantee, own: float) -> tuple[float, Guarantee]:
@@ -168,15 +165,15 @@ def _kearns(question: Question, depth: int) -> tuple[int, Callable[[int], Any], 
     half = Question(
         bits=question.bits,
         n=question.n,
-        epsilon=epsilon / (2 * axes) * (1 - 2.0**-40),
+        epsilon=epsilon / (2 * axes) * SAFE,
         alpha=question.alpha,
-        delta=delta / axes * (1 - 2.0**-40),
+        delta=delta / axes * SAFE,
         beta=beta / (4 * axes),
         relation=ADD_OR_REMOVE_ONE,
     )
     left = question.alpha / (16 * axes) - 0.5 / 2**depth
     make, ranks, name = quantiles.recursive_plan(half, depth, lambda ranks: math.ceil(ranks / left))
-    each = epsilon / 2 * (1 - 2.0**-40)
+    each = epsilon / 2 * SAFE
     r, cells = math.exp(-each / axes), axes * (2 * runs + 1)
     threshold = bisection.least_int(lambda tau: 2 * cells * r**tau / (1 + r) <= beta / 4, 1)
     counted = 4 * axes * (2 * runs + 1) * (2 * threshold - 2) / question.alpha

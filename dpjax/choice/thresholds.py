@@ -28,7 +28,7 @@ from typing import Any
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, closed_form_epsilon
 from dpjax.choice import interior_points
-from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError
+from dpjax.choice.base import LARGEST, SAFE, Candidate, Offer, Question, UnavailableError
 from dpjax.core import bisection
 from dpjax.domains import wide
 from dpjax.learners import interior
@@ -84,15 +84,15 @@ def binary_search(question: Question) -> Offer:
     return Offer(n, lambda n: learners.binary_search(**given), "binary_search")
 
 
-def _by_alpha(question: Question, name: str, errors: float, make: Callable[[float], Any], share: float = 2.0) -> Offer:
-    """An offer of a learner that is made for alpha = share k/n."""
+def _by_alpha(question: Question, name: str, errors: float, make: Callable[[float], Any]) -> Offer:
+    """An offer of a learner that is made for alpha = 2 k/n."""
     n = population(errors, question.alpha, question.beta / 2)
 
     def made(n: int) -> Any:
-        return make(share * errors * _HAIR / n)
+        return make(2 * errors * _HAIR / n)
 
-    if share * errors * _HAIR / n >= 1.0:
-        n = math.ceil(share * errors * _HAIR) + 1
+    if 2 * errors * _HAIR / n >= 1.0:
+        n = math.ceil(2 * errors * _HAIR) + 1
     return Offer(n, made, name)
 
 
@@ -161,7 +161,7 @@ def by_interior_points(question: Question, planned: bool = True) -> Offer:
     if question.bits + 1 > wide.MAX_BITS:
         raise UnavailableError(f"needs a bit more, of {wide.MAX_BITS}")
     distance = 2 if question.relation == ADD_OR_REMOVE_ONE else 4
-    epsilon = question.epsilon / distance * (1 - 2.0**-40)
+    epsilon = question.epsilon / distance * SAFE
     growth = sum(math.exp(min(i * epsilon, 700.0)) for i in range(distance))
     own = question.delta / growth * (1 - 2.0**-30)
     found = []

@@ -27,7 +27,6 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.accounting.guarantee import RELATIONS, Guarantee
@@ -36,6 +35,7 @@ from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.base import Between, Noise, Number, difference
 from dpjax.mechanisms.one_sided_geometric import SMALLEST_RATE, one_sided_geometric
+from dpjax.relaxations import descent
 
 IMPOSSIBLE = -1e5  # ln of a weight that stands for 0, and is 0 wherever it is exponentiated
 LARGEST_REACH = 256  # of `learn`, unless more is requested
@@ -147,7 +147,7 @@ class IntegerNoise(Noise):
           TypeError, ValueError: epsilon that is not a finite number >= 0.
         """
         epsilon = arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
-        description = bound.Tails(self.sensitivity, self._reach, arguments.known("rate", self.rate))
+        description = self._description()
         weights = np.asarray(self.log_weights, np.float64)
         weights = weights - weights.max()
         columns, periods = description.beyond
@@ -174,10 +174,12 @@ class IntegerNoise(Noise):
         weights = np.exp(np.asarray(self.log_weights, np.float64) - np.max(self.log_weights))
         return weights / (self._coefficients("zero_one")[1] @ weights)
 
+    def _description(self) -> bound.Tails:
+        return bound.Tails(self.sensitivity, self._reach, arguments.known("rate", self.rate))
+
     def _coefficients(self, loss: bound.Loss) -> tuple[np.ndarray, np.ndarray]:
         """(cost, mass) of 0, ..., R."""
-        description = bound.Tails(self.sensitivity, self._reach, arguments.known("rate", self.rate))
-        return bound.coefficients(loss, description)
+        return bound.coefficients(loss, self._description())
 
     def expected_loss(self, loss: bound.Loss) -> float:
         """The mean loss of the noise, in float64 on the host.
@@ -443,19 +445,5 @@ def _descend(
         law = parts(parameters, epsilon=epsilon, delta=delta, sensitivity=sensitivity).law()
         return jnp.log(jnp.matmul(cost, law, precision="highest"))
 
-    optimiser = optax.scale_by_adam()
-
-    def step(carry: Any, number: Array) -> tuple[Any, None]:
-        parameters, state, best, least = carry
-        value, slope = jax.value_and_grad(objective)(parameters)
-        better = value < least
-        best = jax.tree.map(lambda new, old: jnp.where(better, new, old), parameters, best)
-        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of its count of steps
-            move, state = optimiser.update(slope, state)
-        rate = learning_rate * 0.5 * (1.0 + jnp.cos(jnp.pi * number))
-        parameters = optax.apply_updates(parameters, jax.tree.map(lambda each: -rate * each, move))
-        return (parameters, state, best, jnp.minimum(value, least)), None
-
-    first = (start, optimiser.init(start), start, jnp.asarray(jnp.inf, cost.dtype))
-    (_, _, best, _), _ = jax.lax.scan(step, first, jnp.arange(steps).astype(cost.dtype) / steps)
+    best = descent.best_met(objective, start, learning_rate, steps)
     return parts(best, epsilon=epsilon, delta=delta, sensitivity=sensitivity)

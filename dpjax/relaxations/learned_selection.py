@@ -40,7 +40,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
@@ -53,6 +52,7 @@ from dpjax.learners.thresholds.rec_concave import ThresholdRecConcave
 from dpjax.mechanisms import exponential
 from dpjax.mechanisms.base import LARGEST, Candidates, Chooser, Number, largest, with_bottom
 from dpjax.optimizers.quasi_concave import recursion
+from dpjax.relaxations import descent
 
 SMALLEST_EPSILON, LARGEST_EPSILON = 2.0**-6, 20.0
 _DIGITS = 40.0  # levels of the winner are ignored once only a relative e^-40 of each probability is left
@@ -294,20 +294,7 @@ def _descend(
         laws = jnp.exp(jax.lax.map(lambda one: chooser.log_pmf(*one), (scores, where), batch_size=16))
         return jnp.log(jnp.mean(jnp.sum(laws * costs, axis=1)))
 
-    optimiser = optax.scale_by_adam()
-
-    def step(carry: Any, number: Array) -> tuple[Any, None]:
-        point, state, best, least = carry
-        value, slope = jax.value_and_grad(loss)(point)
-        best = jnp.where(value < least, point, best)
-        with jax.numpy_dtype_promotion("standard"):  # Adam raises a float to the power of its count of steps
-            move, state = optimiser.update(slope, state)
-        rate = learning_rate * 0.5 * (1.0 + jnp.cos(jnp.pi * number))
-        return (point - rate * move, state, best, jnp.minimum(value, least)), None
-
-    first = jnp.full(reach, 2.0, epsilon.dtype)
-    carry = first, optimiser.init(first), first, jnp.asarray(jnp.inf, epsilon.dtype)
-    (_, _, best, _), _ = jax.lax.scan(step, carry, jnp.arange(steps).astype(epsilon.dtype) / steps)
+    best = descent.best_met(loss, jnp.full(reach, 2.0, epsilon.dtype), learning_rate, steps)
     return falls(best, epsilon=epsilon, shift=shift)
 
 

@@ -63,6 +63,17 @@ def rounded(weights: Float[Array, "m"], total: Int[Array, ""]) -> Int[Array, "m"
     return whole + more
 
 
+def records(counts: Int[Array, "m"], rows: int) -> tuple[Int[Array, "rows"], Int[Array, ""]]:
+    """(the kinds of all records in order, padded to `rows` with the last kind; how many of them count).
+
+    >>> [found.tolist() for found in records(jnp.array([2, 0, 1]), 4)]
+    [[0, 0, 2, 2], 3]
+    """
+    ends = jnp.cumsum(counts, dtype=jnp.int32)
+    kinds = jnp.searchsorted(ends, jnp.arange(rows, dtype=jnp.int32), side="right").astype(jnp.int32)
+    return jnp.minimum(kinds, counts.shape[0] - 1), ends[-1]
+
+
 def exchange(
     key: Array,
     value: Value,

@@ -315,13 +315,14 @@ def tuned_least_n(
     before = found = least_n(budgeted.rounded(budgeted.start), sampler, start=start, **common)
     if before.n is None:
         raise ValueError(f"maximum must be enough for the budget as it is, got {maximum} at beta = {beta}")
+    n = before.n
     best: Tuned | None = None
     for _ in range(arguments.integer("rounds", rounds, at_least=1)):
-        tuned = tune(budgeted, sampler(found.n or maximum), start=None if best is None else best.point, **given)
-        now = least_n(tuned.algorithm, sampler, start=found.n or start, **common)
-        if now.n is None or (best is not None and found.n is not None and now.n >= found.n):
+        tuned = tune(budgeted, sampler(n), start=None if best is None else best.point, **given)
+        now = least_n(tuned.algorithm, sampler, start=n, **common)
+        if now.n is None or (best is not None and now.n >= n):
             break
-        best, found = tuned, now
+        n, best, found = now.n, tuned, now
     if best is None:
         raise ValueError(f"maximum must be enough for the tuned budget, got {maximum} at beta = {beta}")
     return before, found, best

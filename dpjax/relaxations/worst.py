@@ -199,10 +199,8 @@ def dataset(
     kind: str, points: UInt32[Array, "m limbs"], counts: Int[Array, "m"], tags: Int[Array, "1"], rows: int
 ) -> Points | Sample:
     """The dataset with these integer counts of the points, in order."""
-    ends = jnp.cumsum(counts, dtype=jnp.int32)
-    index = jnp.searchsorted(ends, jnp.arange(rows, dtype=jnp.int32), side="right").astype(jnp.int32)
-    index = jnp.minimum(index, points.shape[0] - 1)
-    x, n = points[index], ends[-1]
+    index, n = search.records(counts, rows)
+    x = points[index]
     if not kind:
         return Points(x=x, n_valid=n, ordered=True)
     if kind == "below":

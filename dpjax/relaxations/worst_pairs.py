@@ -69,7 +69,7 @@ def law_of(algorithm: Any, *, n: int, domain: int, data: Any = None) -> Law:
     kind, rows = kind_of(algorithm, data, arguments.size("domain", domain)), bucket(arguments.size("n", n))
 
     def law(counts: Array) -> Array:
-        values, size = _rows(jnp.asarray(counts), rows)
+        values, size = search.records(jnp.asarray(counts), rows)
         return jnp.log(jnp.asarray(algorithm.pmf(kind.make(values, size))))
 
     return law
@@ -103,7 +103,7 @@ def law_of_cells(algorithm: Any, points: Sequence[int], *, n: int) -> Law:
         if jnp.issubdtype(counts.dtype, jnp.floating):
             view = functools.partial(real_counts.law, algorithm, at, counts)
         else:
-            values, size = _rows(counts, rows)
+            values, size = search.records(counts, rows)
             x = at[values // 2 if labelled else values]
             data = Sample(x=x, y=values % 2, n_valid=size) if labelled else Points(x=x, n_valid=size, ordered=True)
             view = functools.partial(algorithm.probability, data)
@@ -176,15 +176,7 @@ def worst_pair(
             raise ValueError(f"n must be such that law knows {size} records, got {n}: on those its sum is {sums}")
     other = {ADD_OR_REMOVE_ONE: 2, REPLACE_LABEL: labels, REPLACE_ONE: kinds}[relation]
 
-    def pair(common: Array, tags: Array) -> tuple[Array, Array]:
-        """Both datasets, from what they share and what tells them apart."""
-        first, second = tags[0], tags[1]
-        if relation == REPLACE_LABEL:
-            second = first // labels * labels + second
-        with_it = common.at[first].add(1)
-        if relation != ADD_OR_REMOVE_ONE:
-            return with_it, common.at[second].add(1)
-        return jnp.where(second == 0, with_it, common), jnp.where(second == 0, common, with_it)
+    pair = functools.partial(_pair, relation=relation, labels=labels)
 
     def value(common: Array, tags: Array) -> Array:
         first, second = pair(common, tags)
@@ -214,6 +206,17 @@ def worst_pair(
     )
 
 
+def _pair(common: Array, tags: Array, *, relation: str, labels: int) -> tuple[Array, Array]:
+    """Both datasets, from what they share and what tells them apart."""
+    first, second = tags[0], tags[1]
+    if relation == REPLACE_LABEL:
+        second = first // labels * labels + second
+    with_it = common.at[first].add(1)
+    if relation != ADD_OR_REMOVE_ONE:
+        return with_it, common.at[second].add(1)
+    return jnp.where(second == 0, with_it, common), jnp.where(second == 0, common, with_it)
+
+
 def _worth(log_p: Array, log_q: Array, epsilon: float) -> Array:
     """ln delta(epsilon); where delta is negligible, a far smaller number that shows how near the largest privacy loss comes to epsilon."""
     p, q = jnp.exp(log_p), jnp.exp(log_q)
@@ -227,10 +230,3 @@ def _worth(log_p: Array, log_q: Array, epsilon: float) -> Array:
 def _log(p: Array) -> Array:
     """ln of probabilities; -inf, with a zero gradient, at 0."""
     return jnp.where(p > 0, jnp.log(jnp.where(p > 0, p, 1.0)), -jnp.inf)
-
-
-def _rows(counts: Array, rows: int) -> tuple[Array, Array]:
-    """(record values in order, padded to `rows`; how many of them count)."""
-    ends = jnp.cumsum(counts, dtype=jnp.int32)
-    values = jnp.searchsorted(ends, jnp.arange(rows, dtype=jnp.int32), side="right").astype(jnp.int32)
-    return jnp.minimum(values, counts.shape[0] - 1), ends[-1]

@@ -122,8 +122,5 @@ def _found(
 
 def repeated(records: Any, counts: Int[Array, "m"], rows: int) -> Any:
     """The dataset with `counts` copies of each record, in their order."""
-    ends = jnp.cumsum(counts, dtype=jnp.int32)
-    index = jnp.searchsorted(ends, jnp.arange(rows, dtype=jnp.int32), side="right").astype(jnp.int32)
-    index = jnp.minimum(index, counts.shape[0] - 1)
-    leaves, structure = jax.tree.flatten(records)
-    return jax.tree.unflatten(structure, [leaf[index] if jnp.ndim(leaf) else ends[-1] for leaf in leaves])
+    index, n = search.records(counts, rows)
+    return jax.tree.map(lambda leaf: leaf[index] if jnp.ndim(leaf) else n, records)

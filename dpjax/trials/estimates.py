@@ -54,7 +54,7 @@ def clopper_pearson(events: int, trials: int, *, level: float = 0.95) -> Estimat
         >>> estimate.low, round(estimate.high, 4)
         (0.0, 0.0362)
     """
-    trials, events, _ = _check(events, trials, level)
+    events, trials, _ = _check(events, trials, level)
     low, high = proportions.clopper_pearson(events, trials, level=level)
     return Estimate(events / trials, float(low), float(high), float(level), trials)
 
@@ -83,7 +83,7 @@ def wilson(events: int, trials: int, *, level: float = 0.95) -> Estimate:
         >>> round(estimate.low, 4), round(estimate.high, 4)
         (0.4038, 0.5962)
     """
-    trials, events, tail = _check(events, trials, level)
+    events, trials, tail = _check(events, trials, level)
     rate, z2 = events / trials, float(special.ndtri(tail)) ** 2
     centre = rate + z2 / (2 * trials)
     half = math.sqrt(z2 * (rate * (1 - rate) + z2 / (4 * trials)) / trials)
@@ -176,7 +176,7 @@ def rate_sequence(events: int, trials: int, *, level: float = 0.95) -> Estimate:
         >>> round(estimate.low, 4), round(estimate.high, 4)
         (0.3383, 0.6617)
     """
-    trials, events, tail = _check(events, trials, level)
+    events, trials, tail = _check(events, trials, level)
     others = trials - events
     most = special.betaln(events + 0.5, others + 0.5) - special.betaln(0.5, 0.5) + math.log(2 * tail)
 
@@ -319,7 +319,7 @@ def _numbers(values: Any) -> np.ndarray:
 
 
 def _check(events: Any, trials: Any, level: Any) -> tuple[int, int, float]:
-    """(trials, events, probability of one tail)."""
+    """(events, trials, probability of one tail), checked."""
     trials = arguments.count("trials", trials, at_most=proportions.MOST_TRIALS)
     events = arguments.integer("events", events, at_least=0, at_most=trials)
-    return trials, events, float(1 - arguments.fraction("level", level)) / 2
+    return events, trials, float(1 - arguments.fraction("level", level)) / 2

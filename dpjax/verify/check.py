@@ -309,8 +309,7 @@ def _summary(algorithm: Any, report: Report, datasets: Family, n: int, ordered: 
     """The paragraph that a report prints as."""
     name = getattr(algorithm, "__name__", type(algorithm).__name__)
     what = "sequences" if ordered else "multisets"
-    least = min(datasets.sizes)
-    size = f"{least} to {n} records" if report.relation == ADD_OR_REMOVE_ONE else f"{n} records"
+    size = f"{min(datasets.sizes)} to {n} records" if report.relation == ADD_OR_REMOVE_ONE else f"{n} records"
     listed = f"{len(datasets.sizes)} {what} of {size}, each {datasets.kind.record}"
     many = f"{len(datasets.pairs)} neighbouring pairs ({report.relation}) of {listed}"
     at, rounded = f"epsilon = {show.whole(report.epsilon)}", show.at_least if report.exact else show.at_most

@@ -149,9 +149,8 @@ def concentration(p: np.ndarray, pairs: np.ndarray, rounding: float) -> float:
     if best == 0.0 or math.isinf(pure):
         return pure
     last = pure / best  # beyond it D_infinity / order is below the value at order 1
-    intervals = (
-        [(-largest(last), 1.0, last)] if last > 1.0 else []
-    )  # (-D_high / low, low, high): the largest bound is first
+    # (-D_high / low, low, high): the largest bound is first.
+    intervals = [(-largest(last), 1.0, last)] if last > 1.0 else []
     while intervals and -intervals[0][0] > best * (1.0 + _FINEST):
         bound, low, high = heapq.heappop(intervals)
         middle = math.sqrt(low * high)

@@ -162,11 +162,10 @@ class ApproximateQuantiles(Quantiles):
         Without this, where few bits leave ties, errors of millions would be multiplied by a rate, and their differences rounded.
         """
         below, up_to = pieces.locate(left), pieces.locate(right)
-        count = jnp.maximum(up_to - below, 0).astype(jnp.uint32)
-        floor = wide.high_product(share, count).astype(jnp.int32)
-        rest = (share * count).astype(float) * 2.0**-32
+        floor, digits = base.ranks(share, jnp.maximum(up_to - below, 0))
+        rest = digits.astype(float) * 2.0**-32
         place = jnp.arange(pieces.count, dtype=jnp.int32)
-        over = place - below - floor
+        over = place - below - floor.astype(jnp.int32)
         ends = wide.concatenate(pieces.starts[1:], pieces.end[None])
         offered = (place >= below) & wide.less(pieces.starts, right[None]) & wide.less(pieces.starts, ends)
         least = jnp.min(jnp.where(offered, jnp.abs(over), jnp.int32(MOST_ROWS)))
@@ -294,8 +293,8 @@ class ApproximateQuantiles(Quantiles):
         """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: the least n that is at least
         (`error` of n, plus 1) over alpha.
 
-        One rank is added as ranks are integers, and f n is rounded to one. More points suffice, too: the
-        error of n over n falls as n grows.
+        One rank is added as ranks are integers, and f n is rounded to one. More points suffice, too: the error of n over n falls as n
+        grows.
 
         Raises:
           ValueError: alpha or beta outside (0, 1), or extra below 32.

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
@@ -19,7 +18,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
 from dpjax.domains.events import Interval
 from dpjax.optimizers.quantiles import base
-from dpjax.optimizers.quantiles.base import OnSlices, Stretch
+from dpjax.optimizers.quantiles.base import OnSlices
 from dpjax.optimizers.quantiles.independent import IndependentQuantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
@@ -50,10 +49,7 @@ class DirectQuantiles(OnSlices, IndependentQuantiles):  # type: ignore[override]
 
     def slices(self, points: Points) -> Points:
         """The 2m points around each rank, stacked."""
-        low, high = base.ends(self.bits, self.limbs)
-        stretch = Stretch(x=points.x, first=jnp.int32(0), stop=points.n_valid, low=low, high=high)
-        m = jnp.asarray(self.m, jnp.int32)
-        return jax.vmap(lambda k: stretch.window(k - m, 2 * m, self.capacity))(self.ranks(points))
+        return base.around(self, points, self.ranks(points))
 
     def each(self, points: Points, intervals: Interval) -> Float[Array, "quantiles 2"]:
         return jax.vmap(self.solver.probability)(self.slices(points), intervals)

@@ -82,7 +82,6 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import arguments, logspace, random, staging
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
@@ -488,17 +487,6 @@ class InverseSensitivityQuantiles(Together):
             beta, lambda reach, left: error(float(np.logaddexp(0.0, tail.log_mean(reach, kappa, 1.0))), left)
         )
         return min(by_noise, max(plainly, farthest * greatest))
-
-    def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: (`error` + 1/2) / alpha.
-
-        Half a rank is added as f n is rounded to an integer rank.
-
-        Raises:
-          ValueError: alpha or beta outside (0, 1).
-        """
-        alpha = arguments.known_fraction("alpha", alpha)
-        return whole((self.error(beta=beta) + 0.5) / alpha)  # f n is rounded to a whole rank
 
 
 def _counting(base: str, outputs: int) -> float:

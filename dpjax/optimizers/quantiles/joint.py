@@ -81,7 +81,6 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.core import arguments, logspace
 from dpjax.core.pytree import frozen, static
-from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
@@ -376,17 +375,6 @@ class JointQuantiles(Together):
         near = kappa * tail.step / 2 if tail.step > 1 else 0.0
         logs = [near, kappa * tail.step + tail.log_beyond(NEAR), tail.log_mean(reach, kappa, 1.5)]
         return float(np.logaddexp.reduce(logs))
-
-    def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: (`error` + 1/2) / alpha.
-
-        Half a rank is added as f n is rounded to an integer rank.
-
-        Raises:
-          ValueError: alpha or beta outside (0, 1).
-        """
-        alpha = arguments.known_fraction("alpha", alpha)
-        return whole((self.error(beta=beta) + 0.5) / alpha)  # f n is rounded to a whole rank
 
 
 def _shares(logs: Float[Array, "2"]) -> Float[Array, "2"]:

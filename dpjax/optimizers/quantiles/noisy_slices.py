@@ -55,7 +55,7 @@ from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.optimizers.quantiles import base
-from dpjax.optimizers.quantiles.base import MOST_ROWS, OnSlices, Quantiles, Stretch
+from dpjax.optimizers.quantiles.base import MOST_ROWS, OnSlices, Quantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 MOST = 2**12  # quantiles
@@ -101,10 +101,8 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
         noises = geometric(key_ranks, shifts, epsilon=self.rank_epsilon, sensitivity=self.levels)
         ranks = wanted + jnp.sum(jnp.where(_prefixes(q), noises, 0), axis=1, dtype=jnp.int32)
         apart = jnp.all(jnp.diff(wanted) >= self.spacing) & jnp.all(jnp.diff(ranks) > 2 * m)
-        low, high = base.ends(self.bits, self.limbs)
-        stretch = Stretch(x=points.x, first=jnp.int32(0), stop=points.n_valid, low=low, high=high)
-        slices = jax.vmap(lambda rank: stretch.window(rank - m, 2 * m, self.capacity))(ranks)
-        answers, found, info = base.in_order(jax.vmap(self.solver)(jax.random.split(key_runs, q), slices))
+        runs = jax.vmap(self.solver)(jax.random.split(key_runs, q), base.around(self, points, ranks))
+        answers, found, info = base.in_order(runs)
         return answers, found & apart, {**info, "ranks": ranks}
 
     def guarantee(self) -> Guarantee:
@@ -168,9 +166,8 @@ def _crowded(room: int, count: int, rank_epsilon: float) -> float:
     if count == 1:
         return 0.0
     # Prefixes i - 1 and i differ by node i and by what node i holds of the others: one node for each zero at the end of i.
-    most = count.bit_length()
-    reached = max(room, 0) * rank_epsilon / count.bit_length()
-    return min(1.0, (count - 1) * bounds.noise_tail(most, reached))
+    levels = count.bit_length()
+    return min(1.0, (count - 1) * bounds.noise_tail(levels, max(room, 0) * rank_epsilon / levels))
 
 
 @functools.lru_cache(4096)
@@ -221,7 +218,7 @@ def noisy_slices(
     (344, 1.006, True)
     """
     rounded = rounded_fractions(fractions)
-    q = arguments.count("the number of fractions", len(rounded), at_least=1)
+    q = len(rounded)
     if q > MOST:
         raise ValueError(f"fractions must be at most {MOST}, got {q}")
     width = base.half_width(solver, m, runs=3 * q, beta=beta, allow_unproved=allow_unproved)

@@ -58,7 +58,7 @@ from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.optimizers.quantiles import scales
-from dpjax.optimizers.quantiles.base import total
+from dpjax.optimizers.quantiles.base import ranks, total
 from dpjax.optimizers.quantiles.independent import IndependentQuantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
@@ -215,10 +215,9 @@ def _rank_error(
     counts: Int[Array, "2 pieces"], fraction: UInt32[Array, ""], n: Int[Array, ""]
 ) -> Float[Array, "pieces"]:
     """e, from #{x < z} and #{x <= z}: f n is kept as its integer part and the rest, so that small errors lose no digits."""
-    count = n.astype(jnp.uint32)
-    floor = wide.high_product(fraction, count).astype(jnp.int32)
-    rest = (fraction * count).astype(float) * 2.0**-32
-    below, up_to = (counts - floor).astype(float)
+    whole, digits = ranks(fraction, n)
+    rest = digits.astype(float) * 2.0**-32
+    below, up_to = (counts - whole.astype(jnp.int32)).astype(float)
     return jnp.maximum(below - rest, rest - up_to)
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments, logspace
+from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
@@ -206,6 +207,21 @@ class Together(RankedQuantiles):
             return Marks(cell=cell, piece=jnp.repeat(gap, self.axis.sides), gap=gap)
 
         return jax.vmap(one)(low, high)
+
+    def error(self, *, beta: float) -> float:
+        """A bound on the ranks by which outputs miss f n, whatever the points are, except with probability beta."""
+        raise NotImplementedError
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: (`error` + 1/2) / alpha.
+
+        Half a rank is added as f n is rounded to an integer rank.
+
+        Raises:
+          ValueError: alpha or beta outside (0, 1).
+        """
+        alpha = arguments.known_fraction("alpha", alpha)
+        return whole((self.error(beta=beta) + 0.5) / alpha)
 
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under ADD_OR_REMOVE_ONE: all quantiles together, and the noisy count."""

@@ -108,18 +108,16 @@ class TreeQuantiles(Quantiles):
 
         def step(node: Node, level: tuple[Array, Array]) -> tuple[Node, None]:
             number, weight = level
-            ends = self._ends(points, node, number)
+            ends = self._ends(points, node.prefix, number)
             counts = jnp.diff(ends, prepend=node.before[None])
             noisy = self._noisy(_named(key, number, node.prefix), counts)
             return self._descended(node, jnp.concatenate([node.before[None], ends]), noisy, weight), None
 
-        key_root, none = _named(key, jnp.int32(0), jnp.zeros((self.limbs,), jnp.uint32)), jnp.int32(0)
-        zero = jnp.zeros((self.limbs,), jnp.uint32)
-        root = Node(prefix=zero, before=none, total=jnp.zeros(()), rank=jnp.zeros(()))
-        ends = self._ends(points, root, none)
+        zero, none = jnp.zeros((self.limbs,), jnp.uint32), jnp.int32(0)
+        ends = self._ends(points, zero, none)
         top = 1 << (self.bits - self.width * (self.levels - 1))
         there = jnp.arange(self._children, dtype=jnp.int32) < top
-        noisy = jnp.where(there, self._noisy(key_root, jnp.diff(ends, prepend=none[None])), 0)
+        noisy = jnp.where(there, self._noisy(_named(key, none, zero), jnp.diff(ends, prepend=none[None])), 0)
         total = jnp.sum(noisy.astype(float))  # at the least rate the noises of 256 children may exceed int32 in sum
         rank = fraction.astype(float) * 2.0**-32 * jnp.maximum(total, 0.0)
         root = Node(prefix=zero, before=none, total=total, rank=rank)
@@ -135,10 +133,10 @@ class TreeQuantiles(Quantiles):
             variance = 1 - found[-1]
         return found
 
-    def _ends(self, points: Points, node: Node, level: Int[Array, ""]) -> Int[Array, "children"]:
-        """How many points come before the end of each child."""
+    def _ends(self, points: Points, prefix: UInt32[Array, "limbs"], level: Int[Array, ""]) -> Int[Array, "children"]:
+        """How many points come before the end of each child of the node with this prefix."""
         one = wide.one(self.limbs)
-        first = wide.shift_left(node.prefix, jnp.int32(self.width))
+        first = wide.shift_left(prefix, jnp.int32(self.width))
         behind = wide.from_uint32(jnp.arange(1, self._children + 1, dtype=jnp.uint32), self.limbs)
         shift = jnp.broadcast_to(self.width * (self.levels - 1 - level), (self._children,))
         # The end behind the last number wraps around to 0, and subtracting 1 wraps it back.

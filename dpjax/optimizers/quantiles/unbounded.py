@@ -47,6 +47,7 @@ from dpjax.data.sample import countable, refuse_uncountable
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.mechanisms import above_threshold
+from dpjax.optimizers.quantiles.base import ranks
 from dpjax.optimizers.quantiles.independent import IndependentQuantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
@@ -113,11 +114,11 @@ class UnboundedQuantiles(IndependentQuantiles):
         )
 
         def one(fraction: Array, down: Array) -> Array:
-            whole = wide.high_product(fraction, n.astype(jnp.uint32)).astype(jnp.int32)
-            rest = (fraction * n.astype(jnp.uint32)).astype(float) * 2.0**-32
+            whole, digits = ranks(fraction, n)
+            floor, rest = whole.astype(jnp.int32), digits.astype(float) * 2.0**-32
             # Downwards #{x >= y} - (1 - f) n = f n - #{x < y}.
-            rising = (up_to - whole).astype(float) - rest
-            falling = (whole - below).astype(float) + rest
+            rising = (up_to - floor).astype(float) - rest
+            falling = (floor - below).astype(float) + rest
             return jnp.where(down, falling[::-1], rising)
 
         return jax.vmap(one)(jnp.asarray(self.fractions), jnp.asarray(self.downward))
