@@ -28,6 +28,7 @@ WORDS = {
     "recursive": "recursive medians",
     "sliced": "Reorder-Slice-Compute",
     "slices, basic": "slices, basic composition",
+    "slices, bounded": "slices, composition by ranges",
     "slices, optimal": "slices, optimal composition",
     "slices, slicing": "noisy slices (Reorder-Slice-Compute)",
     "tree_log": "TreeLog",

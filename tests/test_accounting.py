@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from builders import thorough
+from scipy import stats
 
 from dpjax import accounting
-from dpjax.accounting import Guarantee, losses, rounding
+from dpjax.accounting import REPLACE_ONE, Guarantee, exponential, losses, rounding
 from dpjax.accounting.composition import composed_delta, few_losses
 
 REPLACE, ADD, LABEL = accounting.REPLACE_ONE, accounting.ADD_OR_REMOVE_ONE, accounting.REPLACE_LABEL
@@ -766,3 +767,15 @@ def test_rates_and_rho_are_computed_in_float64_whatever_they_are_given_in():
         assert accounting.exponential_rate(1.0, delta, **given) == accounting.exponential_rate(
             1.0, float(delta), **given
         )
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "count"), [(0.2, 0.02, 2), (1.0, 1e-3, 10), (1.0, 1e-6, 100)])
+def test_equal_pairs_with_a_bounded_range_keep_the_total(epsilon, delta, count):
+    """Losses t and t - r, for many t, by the binomial law of how often each occurs."""
+    each = exponential.independent_each(Guarantee(epsilon, delta, REPLACE_ONE), count)
+    assert 0.999 * epsilon < exponential.independent_total(each, count, delta).epsilon <= epsilon
+    r, often = each.epsilon, np.arange(count + 1)
+    for t in np.linspace(0, r, 22)[1:-1]:
+        p = math.expm1(r - t) / (math.exp(r - t) - math.exp(-t))
+        loss = often * t + (count - often) * (t - r)
+        assert stats.binom.pmf(often, count, p) @ np.maximum(-np.expm1(epsilon - loss), 0) <= delta

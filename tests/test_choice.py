@@ -1181,17 +1181,6 @@ def test_ranges_of_exponential_mechanisms_compose(task, given, most):
     assert chosen.algorithm.guarantee().covers(given["epsilon"], given["delta"])
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "count"), [(0.2, 0.02, 2), (1.0, 1e-3, 10), (1.0, 1e-6, 100)])
-def test_equal_pairs_with_a_bounded_range_keep_the_total(epsilon, delta, count):
-    """Losses t and t - r, for many t, by the binomial law of how often each occurs."""
-    asked = base.Question(8, None, epsilon, 0.1, delta, 0.1, REPLACE_ONE, k=count)
-    r, often = k_concepts._bounded(asked).epsilon, np.arange(count + 1)
-    for t in np.linspace(0, r, 22)[1:-1]:
-        p = math.expm1(r - t) / (math.exp(r - t) - math.exp(-t))
-        loss = often * t + (count - often) * (t - r)
-        assert stats.binom.pmf(often, count, p) @ np.maximum(-np.expm1(epsilon - loss), 0) <= delta
-
-
 def test_fractions_close_together_share_an_answer():
     given = {"bits": 32, "epsilon": 0.5, "alpha": 0.05}
     one, two = (dpjax.choose("quantiles", fractions=f, **given).n for f in ([0.5], [0.5, 0.501]))

@@ -65,11 +65,12 @@ def laws_of(epsilon, x, y):
     return summed.pmf(MultiSample.create(x, y))
 
 
-def test_the_budget_of_each_concept_grows_from_basic_to_optimal():
+def test_the_budget_of_each_concept_grows_from_basic_to_bounded():
     k = 400
-    each = {name: float(exponentials(k, name).learner.epsilon) for name in direct_sum.ACCOUNTANTS}
+    each = {name: float(exponentials(k, name).learner.epsilon) for name in (*direct_sum.ACCOUNTANTS, "bounded")}
     assert each["basic"] == pytest.approx(1 / k) and each["basic"] < each["advanced"] < each["optimal"]
-    for name in direct_sum.ACCOUNTANTS:
+    assert each["bounded"] > 1.5 * each["optimal"]
+    for name in each:
         assert exponentials(k, name).guarantee().covers(1.0, 1e-6)
 
 
@@ -456,8 +457,10 @@ def test_generic_learner_learns_and_keeps_its_books():
     experiment = pac.Experiment(learner=learner, distribution=law, n=2000, alpha=0.2, capacity=2047)
     keys = jax.random.split(jax.random.key(6), 20)
     assert int(jax.vmap(lambda key: pac.trial(key, experiment)["failed"])(keys).sum()) <= 2
-    for accountant in direct_sum.ACCOUNTANTS:
+    for accountant in (*direct_sum.ACCOUNTANTS, "bounded"):
         assert generic_thresholds(accountant=accountant, k=50).guarantee().covers(4.0, 1e-6)
+    exponents = [float(generic_thresholds(accountant=name, k=50).each_epsilon) for name in ("optimal", "bounded")]
+    assert exponents[1] > 1.3 * exponents[0]
     sanitizer = learner.sanitizer.guarantee().under(REPLACE_ONE)
     assert generic_thresholds(accountant="basic").guarantee().epsilon == pytest.approx(4.0)
     with pytest.raises(ValueError, match="must leave some"):

@@ -156,6 +156,26 @@ def exponential_total(rate: float, *, ranges: float, squares: float, delta: floa
     return high
 
 
+def independent_each(total: Guarantee, count: int) -> Guarantee:
+    """The largest epsilon, rounded down, of each of `count` exponential mechanisms that keep a total, none depending on the others.
+
+    >>> round(independent_each(Guarantee(1.0, 1e-6, ADD_OR_REMOVE_ONE), 100).epsilon, 4)
+    0.0441
+    """
+    rate = exponential_rate(total.epsilon, total.delta, ranges=count, squares=count, independent=True)
+    return Guarantee(float(rate) * (1 - 2.0**-40), 0.0, total.relation)
+
+
+def independent_total(each: Guarantee, count: int, delta: float) -> Guarantee:
+    """What `count` exponential mechanisms keep together at a total delta, if none depends on the others; rounded up.
+
+    >>> independent_total(Guarantee(0.044, 0.0, ADD_OR_REMOVE_ONE), 100, 1e-6).covers(1.0, 1e-6)
+    True
+    """
+    epsilon = exponential_total(each.epsilon, ranges=count, squares=count, delta=delta)
+    return Guarantee(epsilon, delta, each.relation)
+
+
 def exponential_epsilon(
     count: int, *, epsilon: float | None = None, delta: float = 0.0, rho: float | None = None
 ) -> float:

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
-from dpjax.accounting import REPLACE_ONE, Guarantee, calibrate, closed_form_epsilon, exponential_rate
-from dpjax.accounting.exponential import BOUNDED
+from dpjax.accounting import REPLACE_ONE, Guarantee, calibrate, closed_form_epsilon
+from dpjax.accounting.exponential import BOUNDED, independent_each
 from dpjax.bounds.frequencies import labelled_sparse_histogram_beats
 from dpjax.bounds.parities import parity_learner_beats
 from dpjax.choice import cdf as distribution_functions
@@ -42,18 +42,12 @@ def _budgets(question: Question, name: str) -> list[tuple[Guarantee, str]]:
     k, epsilon, delta = question.k, question.epsilon, question.delta
     found = [(Guarantee(epsilon / k * SAFE, delta / k * SAFE, REPLACE_ONE), "basic")]
     if delta > 0 and name in EXPONENTIAL:
-        found.append((_bounded(question), BOUNDED))
+        found.append((independent_each(Guarantee(epsilon, delta, REPLACE_ONE), k), BOUNDED))
     elif delta > 0:
         # Where delta is not small, composition may need most of it.
         shares = (0.0,) if name in PURE else (OWN, FEW) if delta > 1e-3 * epsilon else (OWN,)
         found += [_composed(epsilon, delta, k, share) for share in shares]
     return found
-
-
-def _bounded(question: Question) -> Guarantee:
-    """What each of k exponential mechanisms may spend, none of which depends on the others (`accounting.exponential`)."""
-    given: dict[str, Any] = {"ranges": question.k, "squares": question.k, "independent": True}
-    return Guarantee(float(exponential_rate(question.epsilon, question.delta, **given)) * SAFE, 0.0, REPLACE_ONE)
 
 
 def _composed(epsilon: float, delta: float, count: int, share: float) -> tuple[Guarantee, str]:
@@ -118,7 +112,7 @@ def _most_each(question: Question) -> float:
         return epsilon
     near = float(closed_form_epsilon(epsilon, min(delta, 1 - 2.0**-20), k))
     most = epsilon + 5 * delta if k == 1 else min(4 * near + 5 * delta / math.sqrt(k), epsilon + 5 * delta)
-    return max(most, 1.01 * _bounded(question).epsilon)
+    return max(most, 1.01 * independent_each(Guarantee(epsilon, delta, REPLACE_ONE), k).epsilon)
 
 
 # ---------------------------------------------------------------------------------------------------------------- points
@@ -187,11 +181,10 @@ def point_learner(question: Question) -> Offer:
 
 def _labels(question: Question, share: float) -> tuple[float, str]:
     """(what each label may spend of this share of the budget, by which composition)."""
-    epsilon, delta, k = question.epsilon * share * SAFE, question.delta * share * SAFE, question.k
-    labels = [(epsilon / k, "basic")]
-    if delta > 0:
-        each, accountant = _composed(epsilon, delta, k, 0.0)
-        labels += [(each.epsilon, accountant)]
+    left, k = Guarantee(question.epsilon * share * SAFE, question.delta * share * SAFE, REPLACE_ONE), question.k
+    labels = [(left.epsilon / k, "basic")]
+    if left.delta > 0:
+        labels += [(independent_each(left, k).epsilon, BOUNDED)]
     return max(labels)
 
 

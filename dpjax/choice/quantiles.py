@@ -48,8 +48,8 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from dpjax.accounting import exponential_rate
-from dpjax.accounting.exponential import BOUNDED
+from dpjax.accounting import Guarantee, exponential_rate
+from dpjax.accounting.exponential import BOUNDED, independent_each
 from dpjax.choice import interior_points
 from dpjax.choice.base import (
     LARGEST,
@@ -146,8 +146,8 @@ def direct_plan(
     each = share_of(question.epsilon, question.delta, 2 * runs)
     plans = [planned(each.epsilon, step_delta(2 * each.delta, each.epsilon), accountant="basic")]
     if question.delta > 0:
-        rate = exponential_rate(question.epsilon, question.delta, ranges=runs, squares=runs, independent=True)
-        plans.append(planned(float(rate) / 2 * SAFE, 0.0, accountant=BOUNDED, delta=question.delta))
+        run = independent_each(Guarantee(question.epsilon, question.delta, question.relation), runs)
+        plans.append(planned(run.epsilon / 2 * SAFE, 0.0, accountant=BOUNDED, delta=question.delta))
         shared = optimal_each(question.epsilon, question.delta, runs, OWN)
         epsilon = shared.epsilon / 2 * SAFE
         with_own = planned(

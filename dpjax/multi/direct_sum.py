@@ -38,19 +38,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
 
-from dpjax.accounting import (
-    REPLACE_LABEL,
-    REPLACE_ONE,
-    Guarantee,
-    advanced,
-    basic,
-    calibrate,
-    exponential_rate,
-    exponential_total,
-    optimal,
-)
+from dpjax.accounting import REPLACE_LABEL, REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
 from dpjax.accounting.calibration import ACCOUNTANTS
-from dpjax.accounting.exponential import BOUNDED
+from dpjax.accounting.exponential import BOUNDED, independent_each, independent_total
 from dpjax.accounting.guarantee import promised
 from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
@@ -179,8 +169,7 @@ class DirectSum(KLearner):
         if self.accountant == "basic":
             return basic({each: self.k})
         if self.accountant == BOUNDED:
-            sums: dict[str, Any] = {"ranges": self.k, "squares": self.k, "delta": delta}
-            return Guarantee(exponential_total(each.epsilon, **sums), delta, each.relation)
+            return independent_total(each, self.k, delta)
         if self.accountant == "advanced":
             return advanced(each, self.k, at_most(Fraction(delta) - self.k * Fraction(each.delta)))
         return optimal({each: self.k}, epsilon=epsilon)
@@ -250,8 +239,7 @@ def direct_sum(
     )
     arguments.choice("accountant", accountant, (*ACCOUNTANTS, BOUNDED))
     if accountant == BOUNDED:
-        rate = exponential_rate(total.epsilon, total.delta, ranges=k, squares=k, independent=True)
-        each = Guarantee(float(rate) * (1 - 2.0**-40), 0.0, total.relation)
+        each = independent_each(total, k)
     else:
         each = calibrate(total, k, accountant=accountant, delta_share=delta_share)
     learner = _single("make(...)", make(each))

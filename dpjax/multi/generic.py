@@ -8,8 +8,9 @@ Some h in H agrees with the best concept on all of D~, so on D it errs on at mos
 and sampling loses alpha/5 twice: alpha in all.
 
 **Guarantee** (REPLACE_ONE). The sanitizer's guarantee plus that of k exponential mechanisms: (eps_s + k eps', delta_s), or
-(eps_s + sqrt(2 k ln(1/d')) eps' + 2 k eps'^2, delta_s + d') as printed, or by optimal composition of the k mechanisms. The promise of a
-sanitizer under add/remove alone is converted (to twice its epsilon); a sanitizer with a better one states it in `guarantee_under`.
+(eps_s + sqrt(2 k ln(1/d')) eps' + 2 k eps'^2, delta_s + d') as printed, or by optimal composition of the k mechanisms, or by their ranges
+("bounded": given the sanitizer's release, none of them depends on the others). The promise of a sanitizer under add/remove alone is
+converted (to twice its epsilon); a sanitizer with a better one states it in `guarantee_under`.
 
 | class | sanitizer, at alpha/5 | depends on the domain as |
 |---|---|---|
@@ -44,6 +45,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
 from dpjax.accounting.calibration import ACCOUNTANTS
+from dpjax.accounting.exponential import BOUNDED, independent_each, independent_total
 from dpjax.accounting.guarantee import promised
 from dpjax.concepts.dichotomies import PointClass, ThresholdClass, points, thresholds
 from dpjax.core import arguments
@@ -160,6 +162,8 @@ class GenericLearner(KLearner):
             return basic([sanitizer, basic({each: self.k})])
         if self.accountant == "advanced":
             return basic([sanitizer, advanced(each, self.k, left)])
+        if self.accountant == BOUNDED:
+            return basic([sanitizer, independent_total(each, self.k, left)])
         return basic([sanitizer, optimal({each: self.k}, delta=left)])
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
@@ -253,7 +257,7 @@ def learner(
       concepts: `thresholds(bits=...)`, `points(bits=...)`, or a class of your own with the same methods, and with `vc` for a `sample_size`.
       k: number of concepts.
       epsilon, delta: the total under REPLACE_ONE. Known numbers: the split is computed on the host.
-      accountant: "basic", "advanced" (as printed) or "optimal", for the k exponential mechanisms.
+      accountant: "basic", "advanced" (as printed), "optimal" or "bounded", for the k exponential mechanisms.
 
     Formal guarantees: (epsilon, delta) under REPLACE_ONE.
 
@@ -273,9 +277,12 @@ def learner(
         arguments.known("delta", arguments.delta(delta, positive=False)),
         REPLACE_ONE,
     )
-    arguments.choice("accountant", accountant, ACCOUNTANTS)
+    arguments.choice("accountant", accountant, (*ACCOUNTANTS, BOUNDED))
     left = total.minus(promised(sanitizer, REPLACE_ONE), "sanitizer")
-    each = calibrate(left, k, accountant=accountant, delta_share=0.0)
+    if accountant == BOUNDED:
+        each = independent_each(left, k)
+    else:
+        each = calibrate(left, k, accountant=accountant, delta_share=0.0)
     return GenericLearner(
         sanitizer=sanitizer,
         concepts=concepts,

@@ -38,6 +38,7 @@ COLOUR = {
     "hashed": 2,
     "learn_points": 3,
     "slices, basic": 6,
+    "slices, bounded": 4,
     "slices, optimal": 3,
     "slices, slicing": 2,
 }

@@ -1,6 +1,6 @@
 """How many examples does it take to learn an axis-aligned rectangle in D dimensions privately?
 
-Two pictures: (a) the least n with failure <= beta against D, for one algorithm under four privacy analyses, beside what the utility proof
+Two pictures: (a) the least n with failure <= beta against D, for one algorithm under five privacy analyses, beside what the utility proof
 requires; (b) a rectangle learned in two dimensions, with the slices that its faces come from.
 """
 
@@ -17,7 +17,7 @@ EXPERIMENT = Experiment(
         "smoke": {
             **COMMON,
             "bits": 8,
-            "axes": {"basic": [1], "optimal": [], "slicing_printed": [], "slicing": [2]},
+            "axes": {"basic": [1], "optimal": [], "slicing_printed": [], "slicing": [2], "bounded": []},
             "formula": [1, 2, 4, 8],
             "trials": 50,
             "rtol": 0.1,
@@ -30,6 +30,7 @@ EXPERIMENT = Experiment(
                 "optimal": [2, 4, 8, 16, 32],
                 "slicing_printed": [2],
                 "slicing": [2, 4, 8, 16, 32],
+                "bounded": [2, 4, 8, 16, 32],
             },
             "formula": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024],
             "trials": 100,
@@ -37,9 +38,7 @@ EXPERIMENT = Experiment(
         },
         "full": {
             **COMMON,
-            "axes": {
-                name: [1, 2, 4, 8, 16, 32, 64, 128] for name in ("basic", "optimal", "slicing_printed", "slicing")
-            },
+            "axes": {name: [1, 2, 4, 8, 16, 32, 64, 128] for name in ACCOUNTANTS},
             "formula": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024],
             "trials": 1000,
             "rtol": 0.005,

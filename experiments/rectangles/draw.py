@@ -13,6 +13,7 @@ from experiments.settings import Settings
 SERIES = {
     "basic": ("basic composition", style.COLOURS[0]),
     "optimal": ("optimal composition", style.COLOURS[3]),
+    "bounded": ("composition by ranges", style.COLOURS[4]),
     "slicing_printed": ("slicing, printed (CLNSS Theorem 2.1)", style.COLOURS[1]),
     "slicing": ("slicing, numerical", style.COLOURS[2]),
 }
@@ -71,7 +72,7 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
     alpha, success = settings["alpha"], captions.success(settings)
     style.title(
         fig,
-        f"Least n that learns a rectangle to population error {alpha:g} {success}: one algorithm, four analyses",
+        f"Least n that learns a rectangle to population error {alpha:g} {success}: one algorithm, five analyses",
         f"{captions.privacy(settings)}, exponential mechanism on each of 2D slices, uniform data of {settings['bits']} bits",
     )
     style.legend_beside(axes)
@@ -86,8 +87,8 @@ def _slopes(seen: list[Row], part: list[Row]) -> str:
 
 
 def _mark(axes: Any, formula: dict[str, list[Row]], name: str, text: str, offset: tuple[float, float]) -> None:
-    """Draws a ring where a formula begins to require fewer examples than optimal composition."""
-    at = crossing(formula.get("optimal", []), formula.get(name, []))
+    """Draws a ring where a formula begins to require fewer examples than composition by ranges."""
+    at = crossing(formula.get("bounded", []), formula.get(name, []))
     if at is None or at == formula[name][0].x:
         return
     height = next(row.value for row in formula[name] if row.x == at)

@@ -16,7 +16,7 @@ from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import InteriorPoint
 from dpjax.optimizers.quantiles.base import check_solver
 
-ACCOUNTANTS = ("basic", "optimal", BOUNDED, "slicing_printed", "slicing")
+ACCOUNTANTS = ("basic", "optimal", "slicing_printed", "slicing", BOUNDED)
 SOLVERS = ("exponential", "tree_log")
 MOST_AXES = 2**16  # the plan composes one mechanism per axis, numerically
 # How beta is divided: all solvers together, the test, the noises in the sizes; sampling gets the rest.

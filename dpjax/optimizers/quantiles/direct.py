@@ -11,8 +11,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_total
-from dpjax.accounting.exponential import BOUNDED
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.accounting.exponential import BOUNDED, independent_total
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
@@ -64,11 +64,8 @@ class DirectQuantiles(OnSlices, IndependentQuantiles):  # type: ignore[override]
     def guarantee_under(self, relation: str) -> Guarantee:
         """q runs at distance 2: under either relation a slice changes by one replacement; see the package."""
         each, runs = base.at_distance_two(self.solver, relation), self.fractions.shape[0]
-        if (
-            self.accountant == BOUNDED
-        ):  # no run depends on another, and the losses of each lie in an interval of length 2e
-            epsilon = exponential_total(each.epsilon, ranges=runs, squares=runs, delta=float(self.delta))
-            return Guarantee(epsilon, float(self.delta), relation)
+        if self.accountant == BOUNDED:  # no run depends on another
+            return independent_total(each, runs, float(self.delta))
         return base.composed(self.accountant, {each: runs}, self.delta)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
