@@ -383,6 +383,18 @@ def test_plans_keep_the_total(accountant, axes):
     assert chosen.size == interior_point.exponential(bits=BITS, epsilon=e).sample_size(beta=share)
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize(("axes", "bits", "name"), [(2, 64, "basic"), (8, 16, "bounded"), (32, 16, "slicing")])
+def test_the_best_accountant_needs_the_fewest_examples(axes, bits, name):
+    """In the first case "bounded" has fewer entries in slices, but a test that needs more examples."""
+    given = {"axes": axes, "bits": bits, "epsilon": 1.0, "delta": 1e-6, "beta": 0.1}
+    sizes = {
+        each: rectangles.rectangles(**given, accountant=each).sample_size(alpha=0.1, beta=0.1)
+        for each in rectangles.ACCOUNTANTS
+    }
+    assert min(sizes, key=sizes.__getitem__) == name == rectangles.rectangles(**given).accountant
+
+
 @pytest.mark.slow
 def test_growth_with_the_dimension():
     """D^2 by basic composition, D^1.5 by optimal, D by slicing, up to the logarithm of 2D / beta in a slice's size."""

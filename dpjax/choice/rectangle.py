@@ -39,18 +39,13 @@ _SCALES = (
 Planned = tuple[rectangles.Plan, interior_points.Solver]
 
 
-def _entries(plan: rectangles.Plan) -> int:
-    """K + 2 tau - 1."""
-    return plan.entries + 2 * plan.threshold - 1
-
-
 def _slices(plan_for: Callable[[Question], Planned]) -> Callable[[Question], Offer]:
     """The offers of a way of planning; plans do not depend on alpha and are cached while it is searched for."""
     kept = functools.lru_cache(256)(plan_for)
 
     def offer(question: Question) -> Offer:
         plan, solver = kept(dataclasses.replace(question, alpha=0.0, n=None))
-        n = _examples(_entries(plan), plan.beta - plan.spent_beta, question.alpha)
+        n = _examples(plan.needed, plan.beta - plan.spent_beta, question.alpha)
 
         def make(n: int) -> Any:
             return rectangles.from_plan(plan, solver=lambda epsilon, delta, beta: solver.made())
@@ -124,7 +119,7 @@ def slicing(question: Question) -> Planned:
     except ValueError:  # no split keeps the total
         return plan
     shared = _planned("slicing", question, planning.Budget(rate, compute, total), own)
-    return min(plan, shared, key=lambda planned: _entries(planned[0]))
+    return min(plan, shared, key=lambda planned: planned[0].needed)
 
 
 def _scale(question: Question, total: Guarantee, own: float) -> tuple[float, Guarantee]:

@@ -377,7 +377,7 @@ def rectangles(
       epsilon: total, > 0, at most 350, beyond which the accountants prove nothing.
       delta: total, in (0, 1); 0 is allowed for "basic" with a pure solver.
       beta: failure is at most beta on `sample_size(alpha, beta)` examples.
-      accountant: one of `ACCOUNTANTS`, or "best": the one with the fewest examples in slices.
+      accountant: one of `ACCOUNTANTS`, or "best": the one that needs the fewest positive examples.
       solver: "exponential", "tree_log", or any factory (epsilon, delta, beta) -> `InteriorPoint` over the same bits with a guarantee of
         at most (epsilon, delta) under ADD_OR_REMOVE_ONE; beta is its permitted failure probability.
 
@@ -396,7 +396,7 @@ def rectangles(
             refused.append(reason)
     if not plans:
         raise refused[0]
-    return from_plan(min(plans, key=lambda each: each.entries), solver=solver)
+    return from_plan(min(plans, key=lambda each: each.needed), solver=solver)
 
 
 def from_plan(plan: Plan, *, solver: Solver | str = "exponential") -> Rectangles:

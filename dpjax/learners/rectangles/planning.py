@@ -69,6 +69,11 @@ class Plan:
         return 2 * self.axes * self.size + self.noise
 
     @property
+    def needed(self) -> int:
+        """K + 2 tau - 1: with fewer positive examples the test may fail."""
+        return self.entries + 2 * self.threshold - 1
+
+    @property
     def solver_beta(self) -> float:
         """The failure probability permitted to the solver on one slice."""
         return _SOLVERS_SHARE * self.beta / (2 * self.axes)
