@@ -68,10 +68,17 @@ def test_an_end_errs_by_its_fraction_and_half_a_rank(n):
     assert (errors <= 0.101 * n).all() and (errors >= 0.1 * n - 0.5).all()
 
 
+SENSITIVE = quantiles.inverse_sensitivity(bits=3, fractions=[0.5], epsilon=1.0)
+
+
 def test_what_the_answers_know_is_known():
-    inner = quantiles.inverse_sensitivity(bits=3, fractions=[0.5], epsilon=1.0)
-    few = quantiles.shared(inner, fractions=[0.1, 0.45, 0.5, 0.95])
-    assert few.zcdp() == inner.zcdp() and few.focused(100_000).answers == inner.focused(100_000)
+    few = quantiles.shared(SENSITIVE, fractions=[0.1, 0.45, 0.5, 0.95])
+    assert few.zcdp() == SENSITIVE.zcdp() and few.focused(100_000).answers == SENSITIVE.focused(100_000)
+
+
+@pytest.mark.thorough  # it compiles inverse sensitivity
+def test_the_bound_of_the_answers_bounds_all():
+    inner, few = SENSITIVE, quantiles.shared(SENSITIVE, fractions=[0.1, 0.45, 0.5, 0.95])
     points = few.prepare(few.fit(DATA))
     bound = float(few.failure_bound(points, few.near(points, 5)))
     assert float(inner.failure_bound(points, inner.near(points, 5))) <= bound < 1.0
