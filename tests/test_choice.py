@@ -1192,9 +1192,8 @@ def test_an_alpha_is_found_although_the_ends_would_serve_all_fractions_at_a_larg
     given = {"bits": 58, "epsilon": 0.11, "beta": 0.079, "fractions": [0.2, 0.3, 0.4, 0.5, 0.6, 0.7]}
     n = dpjax.choose("quantiles", alpha=alpha, **given).n
     assert dpjax.choose("quantiles", n=n, **given).alpha <= alpha * (1 + 2 * base.PRECISION)
-    assert (
-        dpjax.choose("quantiles", bits=32, fractions=[0.05, 0.1, 0.15], alpha=0.2, epsilon=0.5).n < 400
-    )  # 1,138 for three
+    # 1,138 for three.
+    assert dpjax.choose("quantiles", bits=32, fractions=[0.05, 0.1, 0.15], alpha=0.2, epsilon=0.5).n < 400
 
 
 @pytest.mark.parametrize(("fraction", "epsilon"), [(0.5, 2.0), (0.4, 3.0)])

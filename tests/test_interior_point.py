@@ -527,9 +527,8 @@ def test_a_short_search_is_nearly_as_good_as_a_long_one(bits, epsilon, delta, be
     given = {"bits": bits, "epsilon": epsilon, "delta": delta, "beta": beta, "depth": 1}
     searched = planning.calibrate(**given, accountant="optimal")
     assert found.sample_size <= 1.06 * searched.sample_size and found.guarantee.covers(epsilon, delta)
-    assert (
-        searched.sample_size <= planning.calibrate(**given, accountant="basic").sample_size + 1
-    )  # thresholds are integers
+    # Thresholds are integers.
+    assert searched.sample_size <= planning.calibrate(**given, accountant="basic").sample_size + 1
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 6, pytest.param(7, marks=pytest.mark.slow)])

@@ -413,11 +413,8 @@ CANDIDATES: tuple[Candidate, ...] = (
 
 # ----------------------------------------------------------------------------------- one answer for several fractions
 
-POWERS = (
-    0.0,
-    0.5,
-    1.0,
-)  # of the number of answers with which ranks may grow: from the tree's to those of independent runs
+# Of the number of answers with which ranks may grow: from the tree's to those of independent runs.
+POWERS = (0.0, 0.5, 1.0)
 FINER, MOST = 1.15, 6  # numbers of answers that are tried: the ratio of large ones, and that of the most to the fewest
 ENDS = 0.95  # the part of alpha up to which the ends of the domain serve: then 10/alpha records are enough for their rounding
 
