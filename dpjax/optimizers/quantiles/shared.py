@@ -3,7 +3,7 @@
 An answer within t ranks of g n is within t + |f - g| n ranks of f n. So where an error of alpha n is tolerated, the answer at g serves
 every fraction f with |f - g| < alpha, if it errs by (alpha - |f - g|) n ranks at most. Without any data, the first point of the domain
 serves all f < alpha, and the last all f > 1 - alpha: their errors are those of f itself, and at most 1/2 for its rounding to a rank. The
-fewer answers there are, the more of the budget each of them has: at alpha = 0.2, three answers serve 99 fractions with a third of the
+fewer answers there are, the more of the budget each of them has: at alpha = 0.2, three answers serve 99 fractions with a quarter of the
 records.
 
 **Privacy** is that of the answers: what serves which fraction is public.
