@@ -12,7 +12,7 @@ from dpjax import Points
 from dpjax.choice import base
 from dpjax.choice import quantiles as choice
 from dpjax.domains import wide
-from dpjax.optimizers import quantiles
+from dpjax.optimizers import interior_point, quantiles
 from dpjax.optimizers.quantiles import nearest_rank, rank_errors
 
 MEDIAN = quantiles.permute_and_flip(bits=3, fractions=[0.5], epsilon=1.0)
@@ -158,3 +158,19 @@ def test_where_few_records_suffice_the_ends_need_some_for_rounding():
     asked = {"n": None, "delta": 0.0, "beta": 0.1, "relation": "ADD_OR_REMOVE_ONE", "fractions": (0.0949, 0.5)}
     offer = choice.SHARED[0].offer(base.Question(bits=32, epsilon=32.0, alpha=0.1, **asked))
     assert offer.n == 99 == offer.make(99).sample_size(alpha=0.1, beta=0.1)  # 0.0051 n is half a rank
+
+
+def test_shared_slices_are_large_enough_where_two_fractions_are_rounded_to_different_ranks():
+    """At 21 points 0.499 and 0.501 mean ranks 10 and 11: an answer m - 1 ranks from the one is m from the other."""
+    solver = interior_point.exponential(bits=16, epsilon=3.0)
+    answers = quantiles.direct(solver=solver, fractions=[0.499], m=5, beta=0.0201)
+    few = quantiles.shared(answers, fractions=[0.501])
+    n = few.sample_size(alpha=0.2163, beta=0.0201)
+    for zeros in range(n + 1):
+        x = [*range(zeros), *range(2**16 - n + zeros, 2**16)]
+        points = Points.create(wide.from_ints(x, 16))
+        assert float(few.failure_probability(points, error=0.2163)) <= 0.0201
+
+
+def test_a_curved_tree_score_has_no_bounded_range():
+    assert not interior_point.flat_tree_score_planned(bits=4, epsilon=1.0, beta=0.1).bounded_range

@@ -416,6 +416,8 @@ CANDIDATES: tuple[Candidate, ...] = (
 # Of the number of answers with which ranks may grow: from the tree's to those of independent runs.
 POWERS = (0.0, 0.5, 1.0)
 FINER, MOST = 1.15, 6  # numbers of answers that are tried: the ratio of large ones, and that of the most to the fewest
+# Their errors are counted from k(n) of their own fraction, which may be half a rank from g n, as k(n) of another is from f n.
+OF_SLICES = ("direct", "recursive")
 ENDS = 0.95  # the part of alpha up to which the ends of the domain serve: then 10/alpha records are enough for their rounding
 
 
@@ -500,7 +502,8 @@ def _sharing(candidate: Candidate) -> Candidate:
         def make(n: int) -> Any:
             return quantiles.shared(best.make(n), fractions=question.fractions, ends=ends)
 
-        return Offer(max(best.n, rounding), make, f"{best.name}, {len(asked.fractions)} for all")
+        n = best.n + (size_for(0.5, asked.alpha) if candidate.name in OF_SLICES else 0)
+        return Offer(max(n, rounding), make, f"{best.name}, {len(asked.fractions)} for all")
 
     def floor(question: Question) -> float:
         try:

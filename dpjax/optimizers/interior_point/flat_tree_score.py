@@ -31,7 +31,7 @@ data of every size. (One point more or fewer replaces one of them at most, too: 
 Its plain twin is `dpjax.verify.plain.tree_score.flat_tree_score_law`.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -65,6 +65,8 @@ class FlatTreeScore(TreeScore):
       n: the number of points that it uses.
       capacity: rows for them (static).
     """
+
+    bounded_range: ClassVar[bool] = False  # losses lie in an interval of length 2 share epsilon
 
     curve: Curve
     n: Any

@@ -193,7 +193,8 @@ def composition(accountant: Any, delta: Any, solver: Any = None) -> dict[str, An
     Raises:
       TypeError, ValueError: an unknown accountant, or "bounded" for other solvers; a delta with "basic", or none with another.
     """
-    ranged = (BOUNDED,) if getattr(solver, "bounded_range", False) else ()
+    pure = getattr(solver, "bounded_range", False) and solver.guarantee().delta == 0.0
+    ranged = (BOUNDED,) if pure else ()
     arguments.choice("accountant", accountant, (*ACCOUNTANTS, *ranged))
     if (delta is None) == (accountant != "basic"):
         raise ValueError(f'delta must be given for every accountant but "basic", got {delta!r}')

@@ -126,7 +126,7 @@ class SharedQuantiles(RankedQuantiles):
         return self.answers.guarantee_under(relation)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """That of the answers, at what is left of alpha; or what the ends of the domain need for rounding, if that is more.
+        """That of the answers, at what is left of alpha, and of slices for half a rank more; or what the ends of the domain need, if more.
 
         Raises:
           ValueError: alpha is at most the largest distance of a wanted fraction from that of its answer, or from the end that serves it.
@@ -135,7 +135,10 @@ class SharedQuantiles(RankedQuantiles):
         if alpha <= max(lost, end):
             rule = f"> {float(max(lost, end))}, by which fractions differ from those of their answers"
             raise ValueError(f"alpha must be {rule}, got {alpha}")
-        size = self.answers.sample_size(alpha=math.nextafter(float(Fraction(alpha) - lost), 0.0), beta=beta)
+        left = Fraction(alpha) - lost
+        size = self.answers.sample_size(alpha=math.nextafter(float(left), 0.0), beta=beta)
+        # Slices err from k(n) of the answer's own fraction; that of another is half a rank more from it than f n is.
+        size += math.ceil(1 / (2 * left)) if lost and isinstance(self.answers, base.OnSlices) else 0
         return max(size, math.ceil(1 / (2 * (Fraction(alpha) - end)))) if end else size
 
     def distance(self, *, ends: bool = False) -> Fraction:
