@@ -13,7 +13,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, composition, largest_range, largest_rho, slicing
+from dpjax.accounting import (
+    ADD_OR_REMOVE_ONE,
+    Guarantee,
+    composition,
+    exponential_total,
+    largest_range,
+    largest_rho,
+    slicing,
+)
 from dpjax.concepts import rectangles as concept
 from dpjax.data import algorithm
 from dpjax.data.outcome import Outcome, Status
@@ -283,10 +291,17 @@ CASES = {"public": (0.7, 40.0), "noisy": (0.4, 0.8), "broken": (1.6, 40.0)}
 COUNTS = exact.histograms(4, range(5))
 
 
-def laws_of(*names):
-    """The law of every multiset of positive examples, in the order of their values, in each of these cases: one program."""
+def laws_of(*names, count=1.0):
+    """The law of every multiset of positive examples, in the order of their values, in each of these cases: one program.
+
+    The test has this part of a slice's epsilon.
+    """
     cases = [CASES[name] for name in names]
     learners = [small(size=1, rate=s, epsilon=e, threshold=1, axes=1, bits=2, capacity=7) for e, s in cases]
+    learners = [
+        dataclasses.replace(each, count_epsilon=np.float64(count * e))
+        for each, (e, _) in zip(learners, cases, strict=True)
+    ]
     tables = [noise_table(s, 3, 2) for _, s in cases]
     values, n_valid = exact.records(COUNTS, 4)
     with jax.enable_x64(True):
@@ -309,6 +324,17 @@ def test_public_sizes_are_private_by_composition_exactly():
     pairs = exact.neighbours(COUNTS, ADD_OR_REMOVE_ONE)
     (law,), e = laws_of("public"), CASES["public"][0]
     assert worst(law, pairs, 3 * e) < 1e-9 and worst(law, pairs, 1.5 * e) > 1e-3
+
+
+@pytest.mark.thorough
+def test_public_sizes_are_private_by_their_ranges_exactly():
+    """With half of a slice's epsilon for the test; with more than twice the budget it is not (negative control)."""
+    pairs = exact.neighbours(COUNTS, ADD_OR_REMOVE_ONE)
+    law, broken = laws_of("public", "broken", count=0.5)
+    for delta in (0.01, 0.1, 0.3):
+        epsilon = exponential_total(CASES["public"][0], **planning.bounded_sums(1), delta=delta)
+        assert worst(law, pairs, epsilon) <= delta < worst(broken, pairs, epsilon)
+    assert worst(law, pairs, epsilon) > 1e-2
 
 
 @pytest.mark.thorough

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_rate
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.choice import interior_points, quantiles
 from dpjax.choice.base import SAFE, Candidate, Offer, Question, UnavailableError, largest_each, largest_kept, step_delta
 from dpjax.core import bisection
@@ -97,11 +97,8 @@ def optimal(question: Question) -> Planned:
 def bounded(question: Question) -> Planned:
     """The largest budgets for computes that bounded ranges allow; pure solvers, all of which are exponential mechanisms."""
     question.approximate()
-    total = planning.kept(*question.step())
-    sums = planning.bounded_sums(question.dimensions)
-    rate = exponential_rate(total.epsilon, total.delta, **sums, independent=True)
-    compute = Guarantee(float(rate) * SAFE, 0.0, ADD_OR_REMOVE_ONE)
-    return _planned(planning.BOUNDED, question, planning.Budget(None, compute, total), 0.0)
+    budget = planning.bounded_budget(question.dimensions, planning.kept(*question.step()))
+    return _planned(planning.BOUNDED, question, budget, 0.0)
 
 
 def slicing(question: Question) -> Planned:

@@ -124,7 +124,7 @@ def bounded_sums(axes: int) -> dict[str, int]:
     return {"ranges": 2 * axes + 1, "squares": 4 * axes + 1}
 
 
-def _bounded(axes: int, total: Guarantee, delta: float, weight: float) -> Budget:
+def bounded_budget(axes: int, total: Guarantee, delta: float = 0.0, weight: float = 0.0) -> Budget:
     """The largest epsilon of a slice's exponential mechanism, whose losses lie in an interval of that length."""
     if delta > 0.0:
         raise ValueError(f'accountant must not be "{BOUNDED}" for a solver that is no exponential mechanism')
@@ -153,7 +153,7 @@ def _sliced(accountant: str, axes: int, total: Guarantee, delta: float, weight: 
 _BUDGETS: dict[str, Callable[[int, Guarantee, float, float], Budget]] = {
     "basic": _basic,
     "optimal": _optimal,
-    BOUNDED: _bounded,
+    BOUNDED: bounded_budget,
     "slicing_printed": functools.partial(_sliced, _BY_NAME["slicing_printed"]),
     "slicing": functools.partial(_sliced, _BY_NAME["slicing"]),
 }
