@@ -439,7 +439,22 @@ WRONG = [
     ([1], {"low": 0.5, "high": 1}, TypeError, "low must be an int"),
     ([1], {"low": "0", "high": 1}, TypeError, "low must be an int"),
     (np.array([1], np.uint8), {"low": -1}, ValueError, "low must be"),
-    ([2**70], {}, ValueError, "unit, low and high must all be given"),
+    ([2**70], {}, ValueError, "^low and high must be given for Python's integers.* got None and None"),
+    (
+        np.array([1, 2], object),
+        {"low": 10**5000},
+        ValueError,
+        "^low and high must be given .* an int of 16610 bits and None",
+    ),
+    (
+        [1.0],
+        {"unit": 0.1, "low": 0, "high": 10**5000},
+        ValueError,
+        "^high must be .* float64 can hold, got an int of 16610",
+    ),
+    ([2**70], {"low": 10**5000, "high": 0}, ValueError, "^high must be at least low, got 0 below an int of 16610 bits"),
+    ([2**70], {"low": 0, "high": 10**5000, "unit": 3}, ValueError, "^high must be a whole number of units above low"),
+    ([2**70], {"low": 0, "high": 2**4096}, ValueError, "^high must be less than 2.4096 units above low"),
     ([2**70], {"unit": 0.5, "low": 0, "high": 2**80}, ValueError, "unit must be a whole number, as the values are"),
     (np.array([1], "M8[D]"), {"low": 5}, TypeError, "low must be a date or a time"),
     (np.array([1], "M8[D]"), {"low": "soon"}, TypeError, "low must be a date or a time"),
@@ -558,3 +573,11 @@ def test_times_of_polars_keep_their_nanoseconds():
     times = pl.Series([3_600_000_000_001, 3_600_000_000_002]).cast(pl.Time)
     column = dpjax.encode(times, low=datetime.time(0), high=datetime.time(2))
     assert column.decode(column.points.x).view("int64").tolist() == [3_600_000_000_001, 3_600_000_000_002]
+
+
+@pytest.mark.parametrize("zone, hours", [("Z", 0), ("+02:00", 2), ("-0330", -3.5), ("+05", 5)])
+@pytest.mark.filterwarnings("error")
+def test_bounds_written_with_a_zone_are_converted_to_utc_without_a_warning(zone, hours):
+    values = np.array(["2024-10-02T00:00:00"], "M8[s]")
+    column = dpjax.encode(values, low=f"2024-10-01 06:00{zone}", high="2025-01-01", unit=np.timedelta64(1, "s"))
+    assert column.encoding.value(0) == np.datetime64("2024-10-01T06:00:00") - np.timedelta64(int(hours * 3600), "s")

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +13,7 @@ from dpjax.core import arguments
 SHOWN = 5  # rows named in a refusal
 MISSING = ("NAType", "NaTType", "NoneType", "MaskedConstant")
 WHOLE = int | np.integer
+ZONED = re.compile(r"(.+[T ].+)(Z|([+-])(\d\d)(?::?(\d\d))?)")  # a date with a time and a zone
 MOMENTS = (
     (datetime.datetime, "M8"),
     (datetime.date, "M8"),
@@ -177,6 +179,16 @@ def _plain(name: str, moment: Any) -> Any:
     return moment.to_numpy() if hasattr(moment, "to_numpy") else moment
 
 
+def _in_utc(text: str) -> Any:
+    """A text with a zone as a moment in UTC, as NumPy takes it, but without NumPy's warning; other texts as they are."""
+    zoned = ZONED.fullmatch(text.strip())
+    if zoned is None:
+        return text
+    local, _, sign, hours, minutes = zoned.groups(default="0")
+    ahead = int(hours) * 60 + int(minutes)
+    return np.datetime64(local) - np.timedelta64(-ahead if sign == "-" else ahead, "m")
+
+
 def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
     """A bound or a unit as one date, time or duration of this dtype; TypeError or ValueError if the dtype cannot hold it."""
     plain = _plain(name, bound)
@@ -187,7 +199,7 @@ def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
             raise TypeError("a number without a unit, bytes, or several")
         if text and (dtype.kind == "m" or str(plain).strip().lower() in ("now", "today")):
             raise TypeError("a number without a unit, or the clock, which tells nothing that is written down")
-        found = np.array(plain, dtype.kind + "8").reshape(())  # in a unit of its own
+        found = np.array(_in_utc(str(plain)) if text else plain, dtype.kind + "8").reshape(())  # in a unit of its own
         same = found.astype(dtype)
     except OverflowError:  # raised by newer versions of NumPy; older ones wrap
         same = np.array("NaT", dtype)

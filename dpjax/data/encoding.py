@@ -170,7 +170,8 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
         encoding, codes = _decimals(array, unit, low, high)
         if max(abs(encoding.low), abs(encoding.low + encoding.unit * encoding.last)) >= MOST_STEPS:
             raise ValueError(
-                f"low and high must be less than 2^53 in size for integers in steps of {unit}, got {low} and {high}"
+                "low and high must be less than 2^53 in size for integers "
+                f"in steps of {_text(unit)}, got {_text(low)} and {_text(high)}"
             )
     elif array.dtype == object:
         encoding, codes = _python_numbers(array, unit, low, high)
@@ -189,9 +190,14 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
 def _shown(encoding: Encoding, code: int) -> str:
     """The value of a code, for a message."""
     try:
-        return str(encoding.value(code))
+        return _text(encoding.value(code))
     except OverflowError:  # NumPy 2.5 cannot write the ends of units of several seconds, hours or days
         return f"{encoding.low + encoding.unit * code} units of {encoding.dtype}"
+
+
+def _text(value: Any) -> str:
+    """A bound or a unit, for a message; a long integer by its length, as Python may refuse to write it."""
+    return arguments.brief(value) if isinstance(value, int | Fraction) else str(value)
 
 
 def _scalar(value: Any) -> Any:
@@ -292,7 +298,7 @@ def _decimals(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encodi
     """Floats on a grid."""
     encoding = _grid(unit, low, high, array.dtype.str)
     if encoding.last >= MOST_STEPS:
-        raise ValueError(f"unit must leave fewer than 2^53 steps from low to high, got {encoding.last}")
+        raise ValueError(f"unit must leave fewer than 2^53 steps from low to high, got {_text(encoding.last)}")
     q = _denominator(encoding.low, encoding.unit)
     start, step = int(encoding.low * q), int(encoding.unit * q)
     width = step * encoding.last
@@ -335,12 +341,16 @@ def _floats(array: np.ndarray, unit: None, low: Any, high: Any) -> tuple[Encodin
 def _python_numbers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encoding, Codes]:
     """Python's integers beyond 64 bits, decimals and fractions."""
     whole = all(isinstance(each, int | np.integer) for each in array)
+    if whole and unit is None and (low is None or high is None):
+        ends = f"{_text(low)} and {_text(high)}"
+        raise ValueError(f"low and high must be given for Python's integers in an array, or beyond 64 bits, got {ends}")
     encoding = _grid(1 if unit is None and whole else unit, low, high, "object" if whole else "<f8")
     if whole:
         encoding = dataclasses.replace(encoding, kind="integers", low=int(encoding.low), unit=int(encoding.unit))
     elif max(abs(encoding.low), abs(encoding.low + encoding.unit * encoding.last)) >= MOST_STEPS * encoding.unit:
         raise ValueError(
-            f"low and high must be less than 2^53 units in size, to be told apart as floats, got {low} and {high}"
+            "low and high must be less than 2^53 units in size, to be told apart as floats, "
+            f"got {_text(low)} and {_text(high)}"
         )
 
     def codes(array: np.ndarray) -> tuple[list[int], np.ndarray]:
@@ -356,7 +366,9 @@ def _grid(unit: Any, low: Any, high: Any, dtype: str) -> Encoding:
     """A grid in steps of the unit; bounds and unit are the fractions that were written."""
     if unit is None or low is None or high is None:
         kinds = "floats with a unit, decimals, fractions and Python's integers"
-        raise ValueError(f"unit, low and high must all be given for {kinds}, got {unit!r}, {low!r} and {high!r}")
+        raise ValueError(
+            f"unit, low and high must all be given for {kinds}, got {_text(unit)}, {_text(low)} and {_text(high)}"
+        )
     shown = unit, low, high
     unit, low, high = (_written(name, each, dtype) for name, each in zip(("unit", "low", "high"), shown, strict=True))
     return Encoding("decimals", dtype, low, unit, _last(unit, low, high, shown))
@@ -375,20 +387,20 @@ def _written(name: str, value: Any, dtype: str) -> Fraction:
         # As it is written in its own precision: 0.1 in 32 bits is a tenth.
         found = Fraction(str(value) if isinstance(value, np.floating) else repr(number))
     if dtype == "object" and found.denominator > 1:
-        raise ValueError(f"{name} must be a whole number, as the values are, got {value}")
+        raise ValueError(f"{name} must be a whole number, as the values are, got {_text(value)}")
     return found if dtype == "object" else _held(name, found, value, np.dtype(dtype))
 
 
 def _held(name: str, value: Any, shown: Any, dtype: np.dtype) -> Any:
     """The value; ValueError if it is finite, but floats of this type would make it infinite."""
     if float(np.finfo(dtype).max) < abs(value) < math.inf:
-        raise ValueError(f"{name} must be a number that {dtype} can hold, got {shown}")
+        raise ValueError(f"{name} must be a number that {dtype} can hold, got {_text(shown)}")
     return value
 
 
 def _last(unit: Any, low: Any, high: Any, shown: tuple[Any, Any, Any]) -> int:
     """The last code; error messages show the arguments as they were given."""
-    step, least, most = shown
+    step, least, most = map(_text, shown)
     if unit <= 0:
         raise ValueError(f"unit must be > 0, got {step}")
     if high < low:
@@ -396,6 +408,8 @@ def _last(unit: Any, low: Any, high: Any, shown: tuple[Any, Any, Any]) -> int:
     last, rest = divmod(high - low, unit)
     if rest:
         raise ValueError(f"high must be a whole number of units above low, got {least} to {most} in steps of {step}")
+    if int(last).bit_length() > wide.MAX_BITS:
+        raise ValueError(f"high must be less than 2^{wide.MAX_BITS} units above low, got {least} to {most}")
     return int(last)
 
 
