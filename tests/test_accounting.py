@@ -18,7 +18,7 @@ from builders import thorough
 from scipy import stats
 
 from dpjax import accounting
-from dpjax.accounting import REPLACE_ONE, Guarantee, exponential, losses, rounding
+from dpjax.accounting import REPLACE_ONE, Guarantee, bounded, losses, rounding
 from dpjax.accounting.composition import composed_delta, few_losses
 
 REPLACE, ADD, LABEL = accounting.REPLACE_ONE, accounting.ADD_OR_REMOVE_ONE, accounting.REPLACE_LABEL
@@ -772,10 +772,113 @@ def test_rates_and_rho_are_computed_in_float64_whatever_they_are_given_in():
 @pytest.mark.parametrize(("epsilon", "delta", "count"), [(0.2, 0.02, 2), (1.0, 1e-3, 10), (1.0, 1e-6, 100)])
 def test_equal_pairs_with_a_bounded_range_keep_the_total(epsilon, delta, count):
     """Losses t and t - r, for many t, by the binomial law of how often each occurs."""
-    each = exponential.independent_each(Guarantee(epsilon, delta, REPLACE_ONE), count)
-    assert 0.999 * epsilon < exponential.independent_total(each, count, delta).epsilon <= epsilon
+    each = bounded.independent_each(Guarantee(epsilon, delta, REPLACE_ONE), count)
+    assert 0.999 * epsilon < bounded.independent_total(each, count, delta).epsilon <= epsilon
     r, often = each.epsilon, np.arange(count + 1)
     for t in np.linspace(0, r, 22)[1:-1]:
         p = math.expm1(r - t) / (math.exp(r - t) - math.exp(-t))
         loss = often * t + (count - often) * (t - r)
         assert stats.binom.pmf(often, count, p) @ np.maximum(-np.expm1(epsilon - loss), 0) <= delta
+
+
+def unequal_delta(each, tops, epsilon):
+    """The hockey-stick of independent pairs with the losses t and t - each, t one of `tops`, outcome by outcome."""
+    chances = [math.expm1(t - each) / math.expm1(-each) for t in tops]
+    found = 0.0
+    for low in itertools.product((False, True), repeat=len(tops)):
+        chance = math.prod(1 - p if down else p for p, down in zip(chances, low, strict=True))
+        found += chance * max(-math.expm1(epsilon - sum(tops) + each * sum(low)), 0.0)
+    return found
+
+
+@pytest.mark.parametrize(("count", "each", "epsilon"), [(2, 1.0, 0.5), (3, 0.5, 0.1), (4, 2.0, 3.0), (3, 8.0, 0.01)])
+def test_unequal_pairs_of_one_range_have_no_larger_delta_than_equal_ones_which_reach_it(count, each, epsilon):
+    most, rng = bounded.bounded_delta(count, each, epsilon), np.random.default_rng(0)
+    spread = rng.uniform(0, each, (500, count))
+    near = np.clip((epsilon + rng.integers(1, count + 1, (500, 1)) * each) / (count + 1), 0, each)
+    near = np.clip(near + 0.1 * each * rng.normal(size=(500, count)), 1e-9, each * (1 - 1e-9))
+    assert max(unequal_delta(each, tops, epsilon) for tops in [*spread.tolist(), *near.tolist()]) <= most
+    equal = max(unequal_delta(each, [t] * count, epsilon) for t in np.linspace(0, each, 1002)[1:-1].tolist())
+    assert (1 - 1e-4) * most < equal <= most
+
+
+@pytest.mark.parametrize(
+    ("count", "epsilon", "delta", "more"), [(2, 1.0, 0.1, 1.13), (5, 1.0, 0.1, 1.2), (100, 1.0, 1e-6, 1.07)]
+)
+def test_independent_mechanisms_of_one_range_get_more_than_their_sum_or_zcdp_leaves(count, epsilon, delta, more):
+    each = bounded.independent_each(Guarantee(epsilon, delta, REPLACE_ONE), count)
+    before = accounting.exponential_rate(epsilon, delta, ranges=count, squares=count, independent=True)
+    assert each.epsilon > more * before
+    assert bounded.bounded_delta(count, each.epsilon, epsilon) <= delta
+    assert bounded.bounded_delta(count, 1.001 * each.epsilon, epsilon) > delta
+    assert bounded.independent_total(each, count, delta).covers(epsilon, delta)
+
+
+def test_totals_of_independent_mechanisms_at_the_ends_of_floats_are_kept():
+    for epsilon, delta, count in [
+        (1e-6, 1e-12, 2),
+        (1e-6, 1e-9, 64),
+        (800.0, 1e-3, 3),
+        (1.0, 1e-200, 10),
+        (0.01, 0.9, 2),
+        (1.0, 0.0, 4),
+    ]:
+        total = Guarantee(epsilon, delta, REPLACE_ONE)
+        each = bounded.independent_each(total, count)
+        assert each.epsilon * count >= epsilon * (1 - 1e-9)
+        assert bounded.independent_total(each, count, delta).covers(epsilon, delta)
+
+
+def worst_delta(count, each, epsilon):
+    """Of as many pairs with the losses t and t - each, at the worst t, in 60 digits."""
+    with decimal.localcontext(prec=60):
+        r, e, found = Decimal(each), Decimal(epsilon), Decimal(0)
+        for j in range(count):
+            t = (e + (j + 1) * r) / (count + 1)
+            if t < r:
+                a, b = (t.exp() - 1) / (r.exp() - 1), (1 - (-t).exp()) / (1 - (-r).exp())
+                p, q = (sum(math.comb(count, i) * x**i * (1 - x) ** (count - i) for i in range(j + 1)) for x in (a, b))
+                found = max(found, p - e.exp() * q)
+        return found
+
+
+@pytest.mark.parametrize("count", [2, 7, 40])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-9), (0.3, 1e-30), (1.0, 1e-6), (4.0, 0.3), (50.0, 1e-4)])
+def test_ranges_of_independent_mechanisms_are_as_long_as_they_may_be(count, epsilon, delta):
+    each = bounded.independent_each(Guarantee(epsilon, delta, REPLACE_ONE), count).epsilon
+    assert worst_delta(count, each, epsilon) <= Decimal(delta)
+    if each > 1.001 * epsilon / count:  # where it is no longer the sum of ranges alone that is kept
+        assert worst_delta(count, each * (1 + 1e-5), epsilon) > Decimal(delta)
+
+
+def test_many_independent_mechanisms_lose_a_250th_at_most(monkeypatch):
+    """257 and more are tried at 256 positions; here 41 and more at 40, which loses a 40th."""
+    total = Guarantee(1.0, 1e-6, REPLACE_ONE)
+    assert bounded.independent_each(total, 257).epsilon > 0.994 * bounded.independent_each(total, 256).epsilon
+    best = [bounded.independent_each(total, count).epsilon for count in (41, 100, 200)]
+    monkeypatch.setattr(bounded, "_CELLS", 40)
+    bounded._each.cache_clear()
+    for count, most in zip((41, 100, 200), best, strict=True):
+        assert 0.975 * most < bounded.independent_each(total, count).epsilon < most
+    bounded._each.cache_clear()
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-9), (0.3, 0.01), (1.0, 1e-6), (20.0, 0.5)])
+def test_more_independent_mechanisms_get_no_more_each_but_more_together(epsilon, delta):
+    counts = [*range(1, 40), 100, 255, 256, 257, 300, 1000, 10**6]
+    each = [bounded.independent_each(Guarantee(epsilon, delta, REPLACE_ONE), count).epsilon for count in counts]
+    assert all(a >= b for a, b in itertools.pairwise(each))
+    assert all(count * range_ >= epsilon for count, range_ in zip(counts, each, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "message"),
+    [
+        ({"count": 0}, ValueError, "count must be"),
+        ({"each": 0.0}, ValueError, "each must be"),
+        ({"epsilon": 601}, ValueError, "epsilon must be"),
+    ],
+)
+def test_the_delta_of_independent_mechanisms_refuses_by_name(wrong, kind, message):
+    with pytest.raises(kind, match=message):
+        bounded.bounded_delta(**({"count": 2, "each": 0.5, "epsilon": 1.0} | wrong))

@@ -1,5 +1,6 @@
 """k concepts by direct sum and by GenericLearner; PAC to empirical. Laws against samples, privacy by exact laws."""
 
+import collections
 import dataclasses
 import functools
 import itertools
@@ -218,6 +219,28 @@ def test_a_direct_sum_keeps_its_promise_on_all_small_datasets(epsilon, accountan
         first, second = (np.log(laws[[pair[i] for pair in pairs]]) for i in (0, 1))
     assert exact.hockey_stick(first, second, epsilon).max() < delta + 1e-6
     assert exact.hockey_stick(first, second, 0.45 * epsilon).max() > delta / 10 + 1e-3  # negative control
+
+
+@pytest.mark.parametrize(("k", "epsilon", "delta"), [(1, 1.0, 0.1), (3, 0.5, 0.2), (5, 1.0, 0.1)])
+def test_direct_sums_by_ranges_reach_their_delta(k, epsilon, delta):
+    """One example's labels all flip, among others that agree; naive laws, with equal losses of several labels gathered."""
+    each = float(exponentials(k=k, epsilon=epsilon, bits=2, accountant="bounded", delta=delta).learner.epsilon)
+    right = np.array([[(x < j) == y for j in range(5)] for x in range(4) for y in (False, True)], float)
+
+    def law(scores):
+        return np.exp(each / 2 * scores) / np.exp(each / 2 * scores).sum()
+
+    found = []
+    for others, x in itertools.product((0.0, *right, *(4 * right)), range(4)):
+        (p, q), sums = (law(others + right[2 * x + y]) for y in (0, 1)), {0.0: 1.0}
+        for _ in range(k):
+            more = collections.Counter()
+            for loss, chance in sums.items():
+                for one, other in zip(p, q, strict=True):
+                    more[round(loss + math.log(one / other), 9)] += chance * one
+            sums = more
+        found.append(sum(chance * max(-math.expm1(epsilon - loss), 0.0) for loss, chance in sums.items()))
+    assert 0.99 * delta < max(found) <= delta * (1 + 1e-6)
 
 
 def test_too_many_outputs_are_not_listed():
@@ -716,6 +739,37 @@ def test_generic_learner_keeps_its_promise_on_all_small_datasets(x64):
     assert 0.99 * promised.delta < delta(learner, promised.epsilon) <= promised.delta + 1e-9
     careless = dataclasses.replace(learner, each_epsilon=6 * learner.each_epsilon)  # negative control
     assert delta(careless, promised.epsilon) > 1.1 * promised.delta
+
+
+@pytest.mark.parametrize(("k", "spent"), [(1, 0.5), (2, 0.2)])
+def test_a_generic_learner_by_ranges_keeps_its_promise_on_all_small_datasets(k, spent):
+    """Thresholds on two points, two examples, all labels: the joint law of a BLR database of one row and k choices, by hand."""
+    sanitizer = dense.blr(queries=dense.intervals(bits=1), rows=1, epsilon=0.01)
+    given = {"concepts": generic.thresholds(bits=1), "k": k, "epsilon": 1.0, "delta": 0.1}
+    learner = generic.learner(sanitizer=sanitizer, **given, accountant="bounded")
+    each, promised = float(learner.each_epsilon), learner.guarantee()
+
+    def softmax(logs):
+        return np.exp(logs) / np.exp(logs).sum()
+
+    def law(data):
+        """Of one point b there are two dichotomies, by the thresholds 0 and b + 1; an interval's error is that of a point, or 0."""
+        rows = softmax(np.array([-0.005 * sum(x != b for x, _ in data) for b in (0, 1)]))
+        found = []
+        for b in (0, 1):
+            labels = [
+                softmax(np.array([each / 2 * sum((x < j) == y[i] for x, y in data) for j in (0, b + 1)]))
+                for i in range(k)
+            ]
+            found.append(rows[b] * functools.reduce(np.multiply.outer, labels).ravel())
+        return np.concatenate(found)
+
+    records = [(x, y) for x in (0, 1) for y in itertools.product((False, True), repeat=k)]
+    laws = {data: law(data) for data in itertools.combinations_with_replacement(records, 2)}
+    order = {record: i for i, record in enumerate(records)}
+    pairs = [(data, tuple(sorted((data[i], r), key=order.get))) for data in laws for i in (0, 1) for r in records]
+    worst = max(np.maximum(laws[one] - math.exp(promised.epsilon) * laws[other], 0.0).sum() for one, other in pairs)
+    assert promised.covers(1.0, 0.1) and spent * 0.1 < worst <= 0.1
 
 
 @pytest.mark.parametrize(

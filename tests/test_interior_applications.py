@@ -14,7 +14,8 @@ import pytest
 from scipy import stats
 
 from dpjax import Points, Sample, Status
-from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, exponential_rate
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.accounting.bounded import independent_each
 from dpjax.concepts import thresholds as concept
 from dpjax.core.pytree import frozen, static
 from dpjax.domains import wide
@@ -284,7 +285,7 @@ def test_rank_laws_agree_with_the_naive_ones(x64: None) -> None:
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 0.2), (1.0, 0.05)])
 def test_runs_of_exponential_mechanisms_compose_by_their_ranges(epsilon: float, delta: float) -> None:
     """All multisets of up to four of five points, under both relations; and nearly the whole delta is spent on some pair of a pure run."""
-    each = exponential_rate(epsilon, delta, ranges=2, squares=2, independent=True) / 2 * (1 - 2.0**-39)
+    each = independent_each(Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), 2).epsilon / 2 * (1 - 2.0**-39)
     runs = quantiles.direct(
         solver=interior_point.exponential(bits=3, epsilon=each),
         fractions=[0.3, 0.7],

@@ -34,8 +34,6 @@ from dpjax.accounting.composition import few_losses
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments
 
-BOUNDED = "bounded"  # the name of an accountant: exponential mechanisms, none of which depends on what others release
-
 # The a that are tried, relative to the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): adjacent ones differ by 4.4 %.
 _ORDERS = np.geomspace(1 / 8, 8, 97)
 # And smaller ones, in absolute terms, the best where delta is not far below epsilon: adjacent ones differ by 10.7 %.
@@ -154,26 +152,6 @@ def exponential_total(rate: float, *, ranges: float, squares: float, delta: floa
         enough = exponential_rate(middle, delta, ranges=ranges, squares=squares, independent=True) >= rate
         low, high = (low, middle) if enough else (middle, high)
     return high
-
-
-def independent_each(total: Guarantee, count: int) -> Guarantee:
-    """The largest epsilon, rounded down, of each of `count` exponential mechanisms that keep a total, none depending on the others.
-
-    >>> round(independent_each(Guarantee(1.0, 1e-6, ADD_OR_REMOVE_ONE), 100).epsilon, 4)
-    0.0441
-    """
-    rate = exponential_rate(total.epsilon, total.delta, ranges=count, squares=count, independent=True)
-    return Guarantee(float(rate) * (1 - 2.0**-40), 0.0, total.relation)
-
-
-def independent_total(each: Guarantee, count: int, delta: float) -> Guarantee:
-    """What `count` exponential mechanisms keep together at a total delta, if none depends on the others; rounded up.
-
-    >>> independent_total(Guarantee(0.044, 0.0, ADD_OR_REMOVE_ONE), 100, 1e-6).covers(1.0, 1e-6)
-    True
-    """
-    epsilon = exponential_total(each.epsilon, ranges=count, squares=count, delta=delta)
-    return Guarantee(epsilon, delta, each.relation)
 
 
 def exponential_epsilon(

@@ -19,7 +19,7 @@ import numpy as np
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, calibrate, closed_form_epsilon
-from dpjax.accounting.exponential import BOUNDED, independent_each
+from dpjax.accounting.bounded import BOUNDED, independent_each
 from dpjax.bounds.frequencies import labelled_sparse_histogram_beats
 from dpjax.bounds.parities import parity_learner_beats
 from dpjax.choice import cdf as distribution_functions

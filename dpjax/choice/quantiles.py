@@ -49,7 +49,7 @@ import numpy as np
 from scipy import optimize
 
 from dpjax.accounting import Guarantee, exponential_rate
-from dpjax.accounting.exponential import BOUNDED, independent_each
+from dpjax.accounting.bounded import BOUNDED, independent_each
 from dpjax.choice import interior_points
 from dpjax.choice.base import (
     LARGEST,

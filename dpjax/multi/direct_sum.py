@@ -4,7 +4,7 @@
 |---|---|---|
 | "basic" | (epsilon / k, delta / k) | k |
 | "advanced" | BNS Theorem 2.5, printed constants | sqrt(k ln(1/delta)) |
-| "bounded" | exponential mechanisms only: `accounting.exponential_rate` | sqrt(k ln(1/delta)), half that constant |
+| "bounded" | exponential mechanisms only: `accounting.bounded`, exactly | sqrt(k ln(1/delta)), half that constant |
 | "optimal" | the most that any composition theorem can give (Kairouz, Oh, Viswanath 2015) | sqrt(k ln(1/delta)), a smaller constant |
 
 Neighbouring samples differ by the replacement of one example with all its labels (REPLACE_ONE), so each of the k learners sees neighbouring
@@ -39,8 +39,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.accounting import REPLACE_LABEL, REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
+from dpjax.accounting.bounded import BOUNDED, independent_each, independent_total
 from dpjax.accounting.calibration import ACCOUNTANTS
-from dpjax.accounting.exponential import BOUNDED, independent_each, independent_total
 from dpjax.accounting.guarantee import promised
 from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments

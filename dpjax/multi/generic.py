@@ -44,8 +44,8 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
+from dpjax.accounting.bounded import BOUNDED, independent_each, independent_total
 from dpjax.accounting.calibration import ACCOUNTANTS
-from dpjax.accounting.exponential import BOUNDED, independent_each, independent_total
 from dpjax.accounting.guarantee import promised
 from dpjax.concepts.dichotomies import PointClass, ThresholdClass, points, thresholds
 from dpjax.core import arguments

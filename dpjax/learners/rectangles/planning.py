@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_rate, exponential_total, slicing
-from dpjax.accounting.exponential import BOUNDED
+from dpjax.accounting.bounded import BOUNDED, independent_each, independent_total
 from dpjax.accounting.rounding import at_most
 from dpjax.core import arguments
 from dpjax.data.sample import bucket
@@ -129,7 +129,15 @@ def bounded_budget(axes: int, total: Guarantee, delta: float = 0.0, weight: floa
     if delta > 0.0:
         raise ValueError(f'accountant must not be "{BOUNDED}" for a solver that is no exponential mechanism')
     rate = float(exponential_rate(total.epsilon, total.delta, **bounded_sums(axes), independent=True)) * (1 - 2.0**-40)
-    return Budget(None, Guarantee(rate, 0.0, ADD_OR_REMOVE_ONE), total)
+    alike = independent_each(total, axes + 1).epsilon / 2  # as if the insertion, too, had the range of a replacement
+    return Budget(None, Guarantee(max(rate, alike), 0.0, ADD_OR_REMOVE_ONE), total)
+
+
+def bounded_total(axes: int, epsilon: float, delta: float) -> float:
+    """The least epsilon that a run is shown to keep at this delta, for slices of this epsilon; rounded up."""
+    replacement = Guarantee(2 * epsilon, 0.0, ADD_OR_REMOVE_ONE)
+    alike = independent_total(replacement, axes + 1, delta).epsilon
+    return min(exponential_total(epsilon, **bounded_sums(axes), delta=delta), alike)
 
 
 def count_epsilon(accountant: str, compute: Guarantee) -> float:
@@ -255,7 +263,7 @@ def promised(
     if accountant == "basic":
         return basic_promise(axes, slice_epsilon, compute)
     if accountant == BOUNDED:
-        epsilon = exponential_total(compute.epsilon, **bounded_sums(axes), delta=delta * (1 - _CAPACITY_SHARE))
+        epsilon = bounded_total(axes, compute.epsilon, delta * (1 - _CAPACITY_SHARE))
         return Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
     run, left = whole_run(axes, slice_epsilon, compute), delta * (1 - _CAPACITY_SHARE)
     found = run.guarantee(delta=left, accountant=_BY_NAME.get(accountant, accountant))

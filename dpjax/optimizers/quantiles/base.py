@@ -10,7 +10,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic, optimal
-from dpjax.accounting.exponential import BOUNDED, currency
+from dpjax.accounting.bounded import BOUNDED
+from dpjax.accounting.exponential import currency
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen
 from dpjax.core.staging import once

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.accounting.exponential import BOUNDED, independent_total
+from dpjax.accounting.bounded import BOUNDED, independent_total
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
