@@ -26,7 +26,7 @@ from dpjax.data.algorithm import Algorithm
 from dpjax.domains import wide
 from dpjax.learners import pac, thresholds
 from dpjax.plotting import style
-from dpjax.trials import cells, engine, search, sweep
+from dpjax.trials import cells, contents, engine, search, sweep
 from dpjax.trials.estimates import Estimate
 from dpjax.trials.shared import Memory
 from dpjax.trials.store import as_json
@@ -194,14 +194,14 @@ def test_a_distribution_takes_what_it_names() -> None:
 )
 def test_what_an_algorithm_holds_is_told_apart_also_where_it_is_no_attribute(one: Any, other: Any) -> None:
     def text(holds: Any) -> str:
-        return cells._text(cells._described(lambda bits: (bits, holds)))
+        return contents.text(contents.of(lambda bits: (bits, holds)))
 
     assert text(one) == text(one) != text(other)
 
 
 def test_classes_of_one_name_in_two_modules_are_told_apart() -> None:
     one, other = (type("Learner", (), {"__module__": module}) for module in ("lab_a", "lab_b"))
-    texts = {cells._text(cells._described(given)) for given in (one, other, one(), other())}
+    texts = {contents.text(contents.of(given)) for given in (one, other, one(), other())}
     assert len(texts) == 2
 
 
@@ -321,14 +321,14 @@ def test_a_law_is_kept_for_what_was_asked() -> None:
 def test_a_large_array_is_told_apart_by_a_short_key() -> None:
     one, other = np.arange(10**5), np.arange(10**5)
     other[-1] += 1
-    described = [as_json(cells._described(each)) for each in (one, one.copy(), other, one.reshape(2, -1))]
+    described = [as_json(contents.of(each)) for each in (one, one.copy(), other, one.reshape(2, -1))]
     assert described[0] == described[1] and len(set(described)) == 3 and len(described[0]) < 200
 
 
 def test_the_same_numbers_of_another_type_are_another_result() -> None:
     """200 of uint8 and of int32 differ once they are doubled."""
     kinds = (np.uint8, np.int32, np.float32)
-    assert len({as_json(cells._described(np.array([200], kind))) for kind in kinds}) == 3
+    assert len({as_json(contents.of(np.array([200], kind))) for kind in kinds}) == 3
 
 
 def test_a_result_is_kept_for_its_rows() -> None:
@@ -516,9 +516,9 @@ def test_a_maximum_below_the_usual_start_is_where_the_search_starts() -> None:
 def test_what_cannot_be_told_apart_is_refused() -> None:
     for held in (memoryview(b"1"), (i for i in range(3))):
         with pytest.raises(TypeError, match="must hold nothing but what can be copied"):
-            cells._described(lambda bits, held=held: (bits, held))
+            contents.of(lambda bits, held=held: (bits, held))
     with pytest.raises(TypeError, match="objects within objects more than 32 times"):
-        cells._described(functools.reduce(lambda inner, _: [inner], range(40), 1))
+        contents.of(functools.reduce(lambda inner, _: [inner], range(40), 1))
 
 
 @pytest.mark.slow
@@ -859,4 +859,4 @@ def test_a_distribution_whose_digits_depend_on_the_program_is_one() -> None:
 def test_words_among_many_are_told_apart_by_themselves() -> None:
     """Their bytes are addresses, which differ in every process."""
     one, other = (np.array([f"bin {i}" for i in range(100)], dtype=object) for _ in range(2))
-    assert as_json(cells._described(one)) == as_json(cells._described(other))
+    assert as_json(contents.of(one)) == as_json(contents.of(other))

@@ -6,17 +6,13 @@ numbers share a compiled program; those among them that are evaluated at the sam
 
 import contextlib
 import dataclasses
-import enum
 import functools
 import hashlib
 import inspect
 import itertools
-import json
 import math
 import os
-import types
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from numbers import Number
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -31,7 +27,7 @@ from dpjax.data import pac
 from dpjax.data.algorithm import Algorithm, of_dpjax, ours
 from dpjax.data.outcome import Status
 from dpjax.data.sample import bucket
-from dpjax.trials import devices, engine, estimates
+from dpjax.trials import contents, devices, engine, estimates
 from dpjax.trials.estimates import Estimate
 from dpjax.trials.shared import Keeper, Memory, open_shared
 
@@ -42,8 +38,6 @@ STATUSES = 16  # runs whose status is examined where none succeeds
 OFF = 1e-4  # by how much a probability of a law may be wrong
 ALARM = 2e-5  # probability of refusing a law that is right
 TOGETHER = 16  # most cells that share one sample
-SPELT_OUT = 64  # an array of at most this many numbers enters a key in full, a larger one as a hash
-DEEPEST = 32  # greatest depth of objects nested in objects that a key describes
 
 
 @frozen
@@ -66,7 +60,7 @@ class _Same:
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        self._as_found = _text(_described(value))
+        self._as_found = contents.text(contents.of(value))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and self.value is other.value and self._as_found == other._as_found
@@ -212,16 +206,18 @@ class Cell:
     def _as_data(self) -> tuple[Any, Any]:
         """The algorithm and the distribution, each as it is if it is a pytree of numbers, otherwise as a `Fixed`."""
         both = self.algorithm, self.distribution
-        return tuple(one if _is_data(one) else Fixed(inside=_Same(one)) for one in both)  # type: ignore[return-value]
+        return tuple(one if contents.is_data(one) else Fixed(inside=_Same(one)) for one in both)  # type: ignore[return-value]
 
     @functools.cached_property
     def number(self) -> int:
         """The engine's cell number: a hash of what the distribution is made from, so that cells that share it see the same data."""
-        return int.from_bytes(hashlib.blake2b(_text(dict(self.made_of)).encode(), digest_size=4).digest(), "big")
+        return int.from_bytes(
+            hashlib.blake2b(contents.text(dict(self.made_of)).encode(), digest_size=4).digest(), "big"
+        )
 
     def key(self, experiment: pac.Experiment, by: str) -> dict[str, Any]:
         """The key of a stored result: everything that it must agree with."""
-        what = {"algorithm": _described(self.algorithm), "distribution": _described(self.distribution)}
+        what = {"algorithm": contents.of(self.algorithm), "distribution": contents.of(self.distribution)}
         numbers = {
             "n": experiment.n,
             "rows": experiment.capacity,  # on which a stranger's draws may depend, and the last digit of a law
@@ -516,105 +512,3 @@ def opened(store: str | os.PathLike[str] | Keeper | None, what: str) -> Any:
     if not isinstance(store, str | os.PathLike):
         raise TypeError(f"store must be a directory, or an open store, got {store!r} of type {type(store).__name__}")
     return open_shared(store, {"what": what}, resume=True)
-
-
-def _is_data(given: Any) -> bool:
-    """Whether it is a pytree of numbers and arrays."""
-    return all(
-        isinstance(leaf, bool | int | float | np.ndarray | np.generic | jax.Array) for leaf in jax.tree.leaves(given)
-    )
-
-
-def _described(given: Any, depth: int = DEEPEST) -> Any:
-    """The type and the numbers of an object, as JSON data: what a stored result must agree with.
-
-    Raises:
-      TypeError: it holds something that does not reveal what it is made of, or objects nested more than `DEEPEST` deep.
-    """
-    if depth < 0:
-        raise TypeError(f"algorithms and distributions must not hold objects within objects more than {DEEPEST} times")
-    if given is None or isinstance(given, bool | int | float | str):
-        return given
-    if isinstance(given, Number | bytes | enum.Enum | jax.Device) and not isinstance(given, np.generic):
-        return repr(given)
-    if isinstance(given, jax.Array) and jnp.issubdtype(given.dtype, jax.dtypes.prng_key):
-        given = jax.random.key_data(given)
-    if isinstance(given, np.ndarray | np.generic | jax.Array):
-        array = np.asarray(given)
-        if array.dtype == object:  # an object array's bytes are addresses
-            return array.tolist()
-        if array.size <= SPELT_OUT:  # 200 of uint8 and of int32 are different numbers once they are doubled
-            return {"numbers": array.tolist(), "dtype": array.dtype.str}
-        content = hashlib.blake2b(array.tobytes(), digest_size=16).hexdigest()
-        return {"array": content, "shape": list(array.shape), "dtype": array.dtype.str}
-    if isinstance(given, list | tuple):
-        return [_described(part, depth - 1) for part in given]
-    named = given if hasattr(given, "__qualname__") else type(given)
-    fields = sorted(_parts(given).items())
-    return {
-        "type": f"{getattr(named, '__module__', None)}.{named.__qualname__}",
-        **{field: _described(value, depth - 1) for field, value in fields},
-    }
-
-
-def _parts(given: Any) -> dict[str, Any]:
-    """What an object holds: entries, attributes, values bound to a function; but not its code, nor the globals that it uses."""
-    if isinstance(given, type | types.ModuleType):
-        return {}
-    if isinstance(given, types.FunctionType):
-        cells = zip(given.__code__.co_freevars, given.__closure__ or (), strict=True)
-        closed = {name: cell.cell_contents for name, cell in cells if cell != types.CellType()}  # an empty one has none
-        before = {"defaults": given.__defaults__, "keywords": given.__kwdefaults__}
-        return {**closed, **{name: value for name, value in before.items() if value}, **vars(given)}
-    if isinstance(given, types.MethodType):
-        return {"function": given.__func__, "self": given.__self__}
-    if isinstance(given, functools.partial):
-        return {"function": given.func, "given": given.args, "keywords": given.keywords}
-    if type(given).__module__.startswith("jax") and hasattr(given, "__wrapped__"):  # made by jax.jit
-        return {"function": given.__wrapped__}
-    entries = {repr(key): value for key, value in given.items()} if isinstance(given, Mapping) else {}
-    elements = {"elements": sorted(given, key=repr)} if isinstance(given, Set) else {}
-    return {**entries, **elements, **_state(given)}
-
-
-def _state(given: Any) -> dict[str, Any]:
-    """The attributes of an object; if it has none, or defines how it is copied, the data from which a copy is made."""
-    own = type(given)
-    if own.__reduce__ is object.__reduce__ and own.__reduce_ex__ is object.__reduce_ex__:
-        if own.__getstate__ is not object.__getstate__:
-            return {"state": given.__getstate__()}
-        state = object.__getstate__(given)
-        if state or isinstance(given, Mapping | Set):
-            attributes, slots = state if isinstance(state, tuple) else (state, {})
-            return {**(attributes or {}), **slots}
-    return {} if own in (dict, set, frozenset) else _rebuilt(given)
-
-
-def _rebuilt(given: Any) -> dict[str, Any]:
-    """The data from which a copy of an object is made; none for an instance of a plain Python class without attributes.
-
-    Raises:
-      TypeError: it cannot be copied.
-    """
-    try:
-        made = given.__reduce_ex__(4)
-    except TypeError as error:
-        rule = "hold nothing but what can be copied, for results are kept by what they are made of"
-        raise TypeError(
-            f"algorithms and distributions must {rule}, got {given!r} of type {type(given).__name__}"
-        ) from error
-    if isinstance(made, str):  # a name
-        return {}
-    arguments, state, elements, entries = (*made[1:5], None, None, None)[:4]
-    parts = {
-        "arguments": [part for part in arguments if part is not type(given)],
-        "state": state,
-        "elements": list(elements or ()),
-        "entries": list(entries or ()),
-    }
-    return {name: part for name, part in parts.items() if part}
-
-
-def _text(description: Any) -> str:
-    """The description as one line of JSON."""
-    return json.dumps(description, sort_keys=True, default=repr)
