@@ -119,7 +119,7 @@ class Answer:
         "inverse_sensitivity" has no law of intervals: then the result is an upper bound, and a few ranks less might hold, too; see
         `InverseSensitivityQuantiles.failure_bound`. So it is for several fractions by "permute_and_flip" and "rank_exponential", whose runs
         are judged one by one, before their answers are sorted. This takes about ten evaluations: half a minute for 1,000 points, most of it
-        compilation, and minutes for 100,000.
+        compilation, and minutes for 100,000, or, of a single fraction, for millions.
 
         Args:
           data: a `Column`, or `Points` or a `Sample`, of the same domain.
