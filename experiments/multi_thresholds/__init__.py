@@ -1,7 +1,7 @@
 """How does the number of examples grow with the number k of thresholds learned from one sample (MULTI §1.3)?
 
-One picture: n* against k for direct sums (pure; advanced and optimal composition; of RecConcave), GenericLearner on a private CDF, and ERM,
-beside the lower bounds k/eps (pure), k^(1/3) (approximate, PAC) and sqrt(k) (approximate, agnostic).
+One picture: n* against k for direct sums (pure; by advanced, optimal and bounded composition; of RecConcave), GenericLearner on a private
+CDF, and ERM, beside the lower bounds k/eps (pure), k^(1/3) (approximate, PAC) and sqrt(k) (approximate, agnostic).
 """
 
 from experiments.multi_thresholds.draw import draw
@@ -25,7 +25,7 @@ EXPERIMENT = Experiment(
         "smoke": {
             **COMMON,
             "bits": 8,
-            "concepts": {**{name: [] for name in SERIES}, "direct sum, optimal": [1, 4], "ERM": [1, 4]},
+            "concepts": {**{name: [] for name in SERIES}, "direct sum, bounded": [1, 4], "ERM": [1, 4]},
             "bounds": [1, 4, 16],
             "draws": 2,
             "least draws": 2,
@@ -40,6 +40,7 @@ EXPERIMENT = Experiment(
                 "RecConcave, optimal": [4, 32],
                 "generic": [1, 32, 1024],
                 "ERM": [1, 16, 256],
+                "direct sum, bounded": [1, 8, 64, 512],
             },
             "bounds": [1, 4, 16, 64, 256, 1024, 4096, 2**14, 2**16, 2**18, 2**20],
             "draws": 32,

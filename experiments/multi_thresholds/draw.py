@@ -13,6 +13,7 @@ LOOKS = {
     "pure direct sum": (style.COLOURS[1], "direct sum, pure"),
     "direct sum, advanced": (style.COLOURS[4], "direct sum, advanced composition as printed"),
     "direct sum, optimal": (style.COLOURS[3], "direct sum, optimal composition"),
+    "direct sum, bounded": (style.COLOURS[6], "direct sum, composition by ranges"),
     "RecConcave, optimal": (style.COLOURS[5], "direct sum of RecConcave, optimal composition"),
     "generic": (style.COLOURS[2], "GenericLearner on a private CDF"),
 }

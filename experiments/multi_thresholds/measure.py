@@ -23,6 +23,7 @@ FIRST_GUESS = {
     "RecConcave, optimal": 800,
     "generic": 6000,
     "ERM": 10,
+    "direct sum, bounded": 30,
 }
 SERIES = tuple(FIRST_GUESS)
 
@@ -80,7 +81,7 @@ def learner(name: str, k: int, settings: Settings) -> Any:
             k=k,
             epsilon=epsilon,
             delta=delta,
-            accountant="optimal",
+            accountant="bounded",
         )
     if name == "RecConcave, optimal":
         return direct_sum.direct_sum(
