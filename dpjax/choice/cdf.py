@@ -89,16 +89,25 @@ def _rough(question: Question, pieces: int) -> tuple[Any, int, Any]:
 
 
 def direct(question: Question) -> Offer:
-    """Evenly spaced quantiles, each from its own slice."""
-    _, pieces = _best(question.alpha, lambda pieces: direct_ranks(_rough(question, pieces)))
-    solver, m, composed = plan = quantiles.direct_plan(question, pieces - 1)
-    n = quantiles.size_for(direct_ranks(plan), _left(question.alpha, pieces))
+    """Evenly spaced quantiles, each from its own slice; TreeLog, of which floors know a bound alone, is planned where it may win."""
+
+    def size(plan: tuple[Any, int, Any], pieces: int) -> int:
+        return quantiles.size_for(direct_ranks(plan), _left(question.alpha, pieces))
+
+    counts = _counts(question.alpha, AROUND, levels=False)
+    best: tuple[float, int, Any] = (math.inf, 0, None)
+    for rough, pieces in sorted((size(_rough(question, pieces), pieces), pieces) for pieces in counts):
+        if rough >= best[0]:
+            break
+        plan = quantiles.direct_plan(question, pieces - 1)
+        best = min(best, (size(plan, pieces), pieces, plan), key=lambda one: one[0])
+    n, pieces, (solver, m, composed) = best
 
     def make(n: int) -> Any:
         given: dict[str, Any] = {"fractions": _even(pieces).tolist(), "m": m, "allow_unproved": True}
         return _database(optimizers.direct(solver=solver.made(), **given, **composed))
 
-    return Offer(n, make, f"direct, {solver.name}, {pieces - 1} quantiles")
+    return Offer(int(n), make, f"direct, {solver.name}, {pieces - 1} quantiles")
 
 
 def _first_level(alpha: float) -> int:
