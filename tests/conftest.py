@@ -180,6 +180,19 @@ SLOW_EXAMPLES = {
     "dpjax.verify.check.Report.to_pld",
 }
 
+# Docstrings whose examples compile for a second or more, where quick tests of their modules run the same algorithms.
+THOROUGH_EXAMPLES = {
+    "dpjax.fingerprinting.boneh_shaw.boneh_shaw",
+    "dpjax.interop.private_quantiles.PrivateQuantiles",
+    "dpjax.interop.private_threshold.PrivateThreshold",
+    "dpjax.learners.parities",
+    "dpjax.mechanisms.partition_selection.partition_selection",
+    "dpjax.mechanisms.stability.stability",
+    "dpjax.optimizers.quantiles.shared.shared",
+    "dpjax.relaxations.soft",
+    "dpjax.relaxations.soft.threshold.threshold",
+}
+
 # Modules that can be imported only with an extra of the package, and the import that the extra provides.
 NEED_EXTRAS = {
     "dpjax/interop/columns.py": "sklearn",
@@ -204,8 +217,12 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # before slow ones are deselected
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if isinstance(item, pytest.DoctestItem) and item.name in SLOW_EXAMPLES:
+        if not isinstance(item, pytest.DoctestItem):
+            continue
+        if item.name in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
+        elif item.name in THOROUGH_EXAMPLES:
+            item.add_marker(pytest.mark.thorough)
 
 
 def pytest_collection_finish() -> None:

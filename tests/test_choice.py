@@ -1199,20 +1199,20 @@ def test_an_alpha_is_found_although_the_ends_would_serve_all_fractions_at_a_larg
 @pytest.mark.parametrize(("fraction", "epsilon"), [(0.5, 2.0), (0.4, 3.0)])
 def test_two_points_are_good(fraction, epsilon):
     """All multisets of up to six points from a domain of eight, and all errors that one of them can have."""
+    z = np.arange(8)
     for n in range(2, 7):
-        for data in itertools.combinations_with_replacement(range(8), n):
-            errors = np.array(
-                [
-                    max(sum(x < z for x in data) - fraction * n, fraction * n - sum(x <= z for x in data))
-                    for z in range(8)
-                ]
-            )
-            weights = np.exp(-epsilon * errors)
-            for t in {e - 1e-9 for e in errors if e > math.log(2) / epsilon and e <= n * min(fraction, 1 - fraction)}:
-                s = 8 * math.exp(-epsilon * t)
-                wrong = errors > t
-                assert weights[wrong].sum() / weights.sum() <= s / 2 / (1 + s / 2)
-                assert flips(weights)[wrong].sum() <= 1 - 2 * (1 + math.expm1(-s) / s) / s + 1e-12
+        data = np.array(list(itertools.combinations_with_replacement(range(8), n)))[..., None]
+        errors = np.maximum((data < z).sum(axis=1) - fraction * n, fraction * n - (data <= z).sum(axis=1))
+        weights = np.exp(-epsilon * errors)
+        laws = weights / weights.sum(axis=1, keepdims=True), np.array([flips(each) for each in weights])
+        for error in errors.T:
+            t = error - 1e-9
+            s = 8 * np.exp(-epsilon * t)
+            wrong = errors > t[:, None]
+            exponential, flipped = (np.sum(law, axis=1, where=wrong) for law in laws)
+            asked = (error > math.log(2) / epsilon) & (error <= n * min(fraction, 1 - fraction))
+            assert (exponential <= s / 2 / (1 + s / 2))[asked].all()
+            assert (flipped <= 1 - 2 * (1 + np.expm1(-s) / s) / s + 1e-12)[asked].all()
 
 
 @pytest.mark.parametrize(

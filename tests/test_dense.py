@@ -48,7 +48,7 @@ def test_the_largest_error_is_that_of_the_worst_query(name: str) -> None:
     queries, rng = CLASSES[name], np.random.default_rng(0)
     differences = rng.integers(-5, 6, (32, 4))
     expected = np.abs(differences @ queries.concepts().T).max(axis=1)
-    np.testing.assert_array_equal(jax.vmap(queries.largest)(jnp.asarray(differences, jnp.int32)), expected)
+    np.testing.assert_array_equal(jax.jit(jax.vmap(queries.largest))(differences.astype(np.int32)), expected)
     np.testing.assert_array_equal((differences @ queries.signed().T).max(axis=1), expected)
     assert queries.candidates() == len(queries.signed())
 

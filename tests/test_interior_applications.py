@@ -362,13 +362,16 @@ def test_numbers_of_other_widths_are_compared_whole() -> None:
     """Cut off, 2^64 + 3 would be 3."""
     function = cdf.StepFunction(points=wide.from_ints([3, 9], 8), heights=jnp.array([0.0, 0.5, 1.0]))
     far = 2**64
+    compared = jax.jit(lambda x: (function.distance(Points.create(x)), function.evaluate(x)))
     for start, distance in ((0, 0.0), (2**32, 1.0), (far, 1.0)):
         x = wide.from_ints([start + 3, start + 9], 96)
-        assert float(function.distance(Points.create(x))) == distance
-        np.testing.assert_array_equal(function.evaluate(x), [1.0, 1.0] if start else [0.5, 1.0])
+        found, values = compared(x)
+        assert float(found) == distance
+        np.testing.assert_array_equal(values, [1.0, 1.0] if start else [0.5, 1.0])
     narrow = Points.create(wide.from_ints([3, 9], 8), ordered=True)
     answers = wide.from_ints([3, far + 3], 96)
-    np.testing.assert_array_equal(quantiles.rank_errors(narrow, answers, jnp.array([0, 1])), [0, 1])
+    errors = jax.jit(quantiles.rank_errors)(narrow, answers, np.array([0, 1], np.int32))
+    np.testing.assert_array_equal(errors, [0, 1])
 
 
 # ------------------------------------------------------------------------------------------- utility at sample sizes
@@ -583,8 +586,9 @@ def test_slices_lie_at_their_ranks_among_a_billion_points() -> None:
     solver = interior_point.exponential(bits=30, epsilon=1.0)
     given: Any = {"slice_epsilon": rate, "count_epsilon": 1.0, "delta": 1e-6, "allow_unproved": True}
     made, mean = quantiles.sliced(solver=solver, count=q, size=size, **given), 1 / math.expm1(rate)
+    gaps_of = jax.jit(made.gaps)
     for n in (10**4, 10**9):
-        gaps = np.asarray(made.gaps(jnp.int32(n)), float)
+        gaps = np.asarray(gaps_of(np.int32(n)), float)
         middles = np.cumsum(gaps + mean) + np.arange(q) * (size + mean) + (size + mean) / 2
         assert (gaps > 0).all()
         assert np.abs(middles - np.asarray(quantiles.nearest_rank(made.fractions, n))).max() < 1

@@ -111,15 +111,22 @@ def counted(m, bits, epsilon):
 def test_the_count_says_how_many_points_there_are_where_they_do_not_pay_for_all_places(m, bits, epsilon):
     """N_0 is three to four steps below the count, and never above the number of points that a focused run processes."""
     made = counted(m, bits, epsilon)
-    step, enough, plainly = int(made._step()), int(made._enough()), made._plainly(jnp.int32(0))
+    step, enough = int(made._step()), int(made._enough())
+    plainly = float(jax.jit(lambda count: made._plainly(count).beyond())(np.int32(0)))
+
+    @jax.jit
+    def told(index):
+        counts, measures = made._told(jnp.int32(0), index)
+        return counts.beyond(), measures
+
     assert step == math.ceil(20 / epsilon) and enough > 4 * step
     least = {}
     for index in (-5, 3, 5, -(-enough // step) - 1, -(-enough // step)):
-        counts, measures = made._told(jnp.int32(0), jnp.int32(index))
-        least[index] = -float(counts.beyond())
+        beyond, measures = told(np.int32(index))
+        least[index] = -float(beyond)
         assert int(measures) == (2 if index * step >= enough else 10)
     *others, last, pays = least.values()
-    assert others[:2] == [-float(plainly.beyond())] * 2 and others[2] == max(2 * step, others[0])
+    assert others[:2] == [-plainly] * 2 and others[2] == max(2 * step, others[0])
     assert pays == others[0] and last == step * (-(-enough // step) - 4) < enough
     assert made.focused(2**30).size * m >= enough
 
@@ -163,7 +170,7 @@ def test_targets_rise_for_fractions_that_are_tiny_or_nearly_equal(fractions):
     """For sizes below n roundings once made them fall: those sizes were left out, and draws kept too often (losses of 1.4 for 1)."""
     made = quantiles.inverse_sensitivity(bits=3, fractions=[each / 2**32 for each in fractions], epsilon=1.0)
     shifts = np.float32([*np.linspace(-13, 13, 53), *np.linspace(-1e-3, 1e-3, 7), -1e-8, -1e-30, 1e-30])
-    targets = jax.vmap(made._at, (None, 0))(jnp.int32(13), jnp.asarray(shifts))
+    targets = jax.jit(jax.vmap(made._at, (None, 0)))(np.int32(13), shifts)
     found = np.asarray(targets.whole, object) * 2**32 + np.asarray(targets.rest, object)
     assert (np.diff(found, axis=1) >= 0).all() and (found[:, -1] >= 0).all()
     np.testing.assert_allclose((found[:, -1] / 2**32).astype(float), 13 + shifts, rtol=1e-7, atol=1e-6)

@@ -361,8 +361,12 @@ def test_scores_move_apart_by_at_most_one():
     for exponent, k in ((21, 3), (20, 6), (12, 6)):
         mine = learner(0.25, k=k, rounds=1, accountant="composition", bits=1, shift=0)
 
-        def gap(b, more, mine=mine):
-            q = mine._score(jnp.asarray(float(b + more)))(jnp.array([6 + more, 4]), jnp.zeros(2, jnp.int32))
+        @jax.jit
+        def score(b, more, mine=mine):
+            return mine._score(b)(jnp.stack([6 + more, jnp.int32(4)]), jnp.zeros(2, jnp.int32))
+
+        def gap(b, more, score=score):
+            q = score(np.float32(b + more), np.int32(more))
             return float(q[0] - q[1])
 
         for b in range(k * 2**exponent + 5 * k, k * 2**exponent + 6 * k):

@@ -43,8 +43,13 @@ def test_ranks_are_those_of_the_answers_and_no_further_away_than_their_fractions
     assert released.status == dpjax.Status.OK
     assert wide.to_ints(answers)[0] == 0 and wide.to_ints(answers)[3] == 7
     assert wide.to_ints(answers)[1] == wide.to_ints(answers)[2]
-    errors = np.asarray(rank_errors(points, answers, nearest_rank(FEW.fractions, points.n_valid)))
-    own = np.asarray(rank_errors(points, answers[1:2], nearest_rank(MEDIAN.fractions, points.n_valid)))
+
+    @jax.jit
+    def both(points, answers):
+        ranks = (nearest_rank(made.fractions, points.n_valid) for made in (FEW, MEDIAN))
+        return [rank_errors(points, z, rank) for z, rank in zip((answers, answers[1:2]), ranks, strict=True)]
+
+    errors, own = map(np.asarray, both(points, answers))
     distance = max(FEW.distance(), FEW.distance(ends=True))
     assert (errors <= own.max() + np.ceil(float(distance) * 10)).all()
 
@@ -199,4 +204,4 @@ def test_shared_slices_are_large_enough_where_two_fractions_are_rounded_to_diffe
 
 
 def test_a_curved_tree_score_has_no_bounded_range():
-    assert not interior_point.flat_tree_score_planned(bits=4, epsilon=1.0, beta=0.1).bounded_range
+    assert not interior_point.flat_tree_score_planned(bits=4, epsilon=1.0, beta=0.1, evaluations=1).bounded_range

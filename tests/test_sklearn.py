@@ -142,8 +142,9 @@ def test_where_nothing_is_released_the_rectangle_is_empty(monkeypatch):
 
 def test_each_column_has_coins_of_its_own():
     """Even with one seed: with the same noise in both, the columns together would reveal more about a row than their budgets allow."""
-    x = np.random.default_rng(0).integers(0, 1000, (50, 1)).repeat(2, axis=1)
-    private = PrivateQuantiles(low=0, high=999, unit=1, algorithm="rank_exponential", random_state=0).fit(x)
+    x = np.random.default_rng(0).integers(0, 1000, (3000, 1)).repeat(2, axis=1)  # the program of the next test
+    given = {"fractions": [0.1, 0.5], "algorithm": "rank_exponential", "low": 0, "high": 1000, "unit": 1}
+    private = PrivateQuantiles(0.01, random_state=0, **given).fit(x)
     first, second = private.quantiles_.T
     assert np.all(first != second)
 
@@ -215,12 +216,12 @@ def test_a_first_fit_that_fails_leaves_an_estimator_unfitted(kind):
 
 
 def test_a_later_fit_that_fails_leaves_the_last_one():
-    x = np.arange(8.0)[:, None]
-    learner = PrivateThreshold(20.0, low=0, high=7, unit=1, random_state=0).fit(x, np.where(x[:, 0] > 3, "b", "a"))
+    x = np.arange(4.0)[:, None]  # of two bits, as elsewhere in this file
+    learner = PrivateThreshold(20.0, low=0, high=3, unit=1, random_state=0).fit(x, np.where(x[:, 0] > 1, "b", "a"))
     before = learner.predict(x).tolist()
-    learner.set_params(epsilon=-1.0, above=False, low=-8)
+    learner.set_params(epsilon=-1.0, above=False, low=-4)
     with pytest.raises(ValueError, match="epsilon"):
-        learner.fit(x, x[:, 0] > 3)
+        learner.fit(x, x[:, 0] > 1)
     assert learner.predict(x).tolist() == before
 
 

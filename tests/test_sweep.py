@@ -219,13 +219,28 @@ def test_a_domain_smaller_than_the_distribution_s_is_refused_by_name() -> None:
         least_n({"one": exponential}, **wider)
 
 
-@pytest.mark.parametrize("sweep_of", [least_n, builders.thorough(dpjax.failures)])
-def test_runs_that_take_no_data_are_refused_by_name(sweep_of: Any) -> None:
+class Refusing(Largest):
+    """Takes points below 16 alone, which the data need not be."""
+
+    def __call__(self, key: Any, sample: Any) -> Any:
+        status = jnp.where(jnp.any(sample.x >= 16), Status.OUTSIDE_DOMAIN, Status.OK)
+        return Outcome.of(super().__call__(key, sample), status, {})
+
+
+@pytest.mark.parametrize(
+    ("sweep_of", "learner"),
+    [
+        (least_n, Refusing),
+        builders.thorough(least_n, thresholds.erm),
+        builders.thorough(dpjax.failures, thresholds.erm),
+    ],
+)
+def test_runs_that_take_no_data_are_refused_by_name(sweep_of: Any, learner: Any) -> None:
     """Their failures would look like those of too few examples."""
     numbers = {"beta": 0.1, "maximum": 60, "start": 60} if sweep_of is least_n else {"n": [30, 60]}
     with pytest.raises(ValueError, match=r"series 'one' at {'bits': 4} .* got runs that ended with OUTSIDE_DOMAIN"):
         sweep_of(
-            {"one": thresholds.erm},
+            {"one": learner},
             distribution=lambda bits: concept.log_uniform(bits=bits + 1),
             over={"bits": [4]},
             alpha=0.25,

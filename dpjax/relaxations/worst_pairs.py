@@ -170,10 +170,11 @@ def worst_pair(
     starts, width = arguments.size("starts", starts), arguments.size("width", width)
     steps, rounds = (arguments.size(name, value, at_least=0) for name, value in (("steps", steps), ("rounds", rounds)))
     steps = steps if real else 0
-    for size in (n, n - 1) if relation == ADD_OR_REMOVE_ONE else (n,):
-        sums = np.exp(exact.evaluated(law, size * np.eye(1, kinds, dtype=np.int32))).sum()
-        if not abs(sums - 1) < 1e-3:
-            raise ValueError(f"n must be such that law knows {size} records, got {n}: on those its sum is {sums}")
+    sizes = np.array([n, n - 1] if relation == ADD_OR_REMOVE_ONE else [n], np.int32)
+    sums = np.exp(exact.evaluated(law, sizes[:, None] * np.eye(1, kinds, dtype=np.int32))).sum(axis=1)
+    for size, total in zip(sizes, sums, strict=True):
+        if not abs(total - 1) < 1e-3:
+            raise ValueError(f"n must be such that law knows {size} records, got {n}: on those its sum is {total}")
     other = {ADD_OR_REMOVE_ONE: 2, REPLACE_LABEL: labels, REPLACE_ONE: kinds}[relation]
 
     pair = functools.partial(_pair, relation=relation, labels=labels)
