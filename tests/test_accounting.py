@@ -18,7 +18,7 @@ from builders import thorough
 from scipy import stats
 
 from dpjax import accounting
-from dpjax.accounting import REPLACE_ONE, Guarantee, bounded, losses, rounding
+from dpjax.accounting import REPLACE_ONE, Guarantee, adaptive, bounded, losses, rounding
 from dpjax.accounting.composition import composed_delta, few_losses
 
 REPLACE, ADD, LABEL = accounting.REPLACE_ONE, accounting.ADD_OR_REMOVE_ONE, accounting.REPLACE_LABEL
@@ -600,13 +600,24 @@ def adaptive_delta(each, count, epsilon, cells=48):
 
 
 @pytest.mark.parametrize(
-    ("count", "epsilon", "delta"), [(8, 1.0, 1e-2), (8, 1.0, 1e-6), (16, 1.0, 1e-6), (32, 3.0, 1e-4)]
+    ("count", "epsilon", "delta"),
+    [(2, 1.0, 1e-6), (3, 0.1, 0.05), (5, 4.0, 1e-9), (8, 1.0, 1e-2), (8, 1.0, 1e-6), (16, 1.0, 1e-6), (32, 3.0, 1e-4)],
 )
 def test_no_adversary_exceeds_the_total_of_exponential_mechanisms(count, epsilon, delta):
     each = accounting.exponential_epsilon(count, epsilon=epsilon, delta=delta)
-    assert each > 1.2 * epsilon / count
+    assert epsilon / count < each <= 1.002 * bounded.independent_each(Guarantee(epsilon, delta, ADD), count).epsilon
     assert adaptive_delta(each, count, epsilon) <= delta
-    assert adaptive_delta(1.2 * each, count, epsilon) > delta  # negative control: a fifth more is refuted
+    assert adaptive_delta(1.03 * each, count, epsilon) > delta  # negative control: three in a hundred more are refuted
+
+
+@pytest.mark.parametrize(("count", "each", "epsilon"), [(2, 0.6, 1.0), (3, 1.0, 0.5), (4, 0.2, 0.1), (6, 4.0, 8.0)])
+def test_the_bound_for_adaptive_mechanisms_lies_just_above_what_adversaries_reach(count, each, epsilon):
+    """Those choose t from another grid; without what is added between grid points, the bound would lie below a finer grid's."""
+    reached = [adaptive_delta(each, count, epsilon, cells) for cells in (17, 48, 101)]
+    bound = adaptive.adaptive_delta(count, each, epsilon)
+    assert max(reached) <= bound <= 1.02 * max(reached)
+    independent = bounded.bounded_delta(count, each, epsilon)
+    assert independent <= bound <= 1.1 * independent
 
 
 def test_a_single_exponential_mechanism_has_the_concentration_that_is_proved_and_hardly_less():
@@ -659,10 +670,15 @@ def test_concentrations_of_exponential_mechanisms_never_add_up_to_more_than_rho(
 def test_totals_of_exponential_mechanisms_are_the_better_of_both():
     of = accounting.exponential_epsilon
     assert of(3, epsilon=1.0) == accounting.calibrate(Guarantee(1.0, 0.0, ADD), 3, accountant="basic").epsilon
-    assert of(5, epsilon=1.0, delta=1e-6) * 5 < 1.001 < 1.08 < of(6, epsilon=1.0, delta=1e-6) * 6  # from six runs on
+    assert of(1, epsilon=1.0, delta=0.1) == accounting.largest_range(1.0, 0.1)
+    assert of(5, epsilon=1.0, delta=1e-6) * 5 > 1.16  # neither sums of ranges nor concentration leave more than 1.001
+    assert of(64, epsilon=1.0, delta=1e-6) > 1.06 * of(65, epsilon=1.0, delta=1e-6)  # concentration, for more than 64
     assert (
-        of(2, epsilon=10.0, delta=0.01) == accounting.calibrate(Guarantee(10.0, 0.01, ADD), 2, delta_share=0.0).epsilon
+        of(2, epsilon=10.0, delta=0.01) > accounting.calibrate(Guarantee(10.0, 0.01, ADD), 2, delta_share=0.0).epsilon
     )
+    for count, delta in itertools.product((2, 7, 64), (1e-300, 1e-9, 0.5, 1 - 2.0**-50)):
+        assert of(count, epsilon=1e-6, delta=delta) * count >= 1e-6 * (1 - 1e-9)
+        assert of(count, epsilon=400.0, delta=delta) * count >= 400 * (1 - 1e-9)
     assert of(50, rho=0.1) ** 2 * 50 / 8 == pytest.approx(0.1)
 
 

@@ -29,15 +29,17 @@ from typing import Any
 
 import numpy as np
 
+from dpjax.accounting.adaptive import MOST, adaptive_delta
 from dpjax.accounting.calibration import calibrate
 from dpjax.accounting.composition import few_losses
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.core import arguments
+from dpjax.core import arguments, bisection
 
 # The a that are tried, relative to the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): adjacent ones differ by 4.4 %.
 _ORDERS = np.geomspace(1 / 8, 8, 97)
 # And smaller ones, in absolute terms, the best where delta is not far below epsilon: adjacent ones differ by 10.7 %.
 _LESSER = np.geomspace(1 / 8, 2.0**44, 321)
+_LARGEST = 500.0  # nats of a total for which ranges are composed by `adaptive`
 # What is given up for rounding: even in float32 the sum in rho(a) loses less than half of it.
 _SAFE = 1.0 - 4e-6
 
@@ -159,8 +161,9 @@ def exponential_epsilon(
 ) -> float:
     """The largest epsilon of each of `count` adaptive exponential mechanisms that together keep (epsilon, delta), or rho-zCDP.
 
-    For (epsilon, delta) it is the best of three: basic composition; optimal composition of pure mechanisms, which does not know that ranges
-    are bounded (`calibrate`; computed for a count of up to 2^20 only); and r^2/8-zCDP for each. For rho it is sqrt(8 rho / count).
+    For (epsilon, delta) it is the best of four: basic composition; optimal composition of pure mechanisms, which does not know that ranges
+    are bounded (`calibrate`; computed for a count of up to 2^20 only); r^2/8-zCDP for each; and, for up to 64, what ranges allow, but for a
+    few thousandths (`adaptive`). For rho it is sqrt(8 rho / count).
 
     Args:
       count: the number of mechanisms, >= 1.
@@ -175,8 +178,10 @@ def exponential_epsilon(
     Raises:
       TypeError, ValueError: an argument out of range; both epsilon and rho, or neither; a delta with rho.
 
-    >>> round(exponential_epsilon(100, epsilon=1.0, delta=1e-6), 4), round(exponential_epsilon(100, rho=0.02), 4)
-    (0.0441, 0.04)
+    >>> round(exponential_epsilon(10, epsilon=1.0, delta=1e-6), 3), round(exponential_epsilon(100, epsilon=1.0, delta=1e-6), 4)
+    (0.153, 0.0441)
+    >>> round(exponential_epsilon(100, rho=0.02), 4)
+    0.04
     >>> exponential_epsilon(4, epsilon=1.0)
     0.25
     """
@@ -191,9 +196,22 @@ def exponential_epsilon(
         arguments.number("delta", delta, at_least=0.0, below=1.0),
         ADD_OR_REMOVE_ONE,  # of any relation: the numbers are the same
     )
+    longest = float(largest_range(total.epsilon, total.delta))
+    if count == 1:
+        return longest
     pure = "optimal" if total.delta > 0.0 and few_losses([count]) else "basic"
     each = calibrate(total, count, accountant=pure, delta_share=0.0).epsilon
-    return max(each, math.sqrt(8) * (math.sqrt(float(largest_rho(total.epsilon, total.delta))) / math.sqrt(count)))
+    each = max(each, math.sqrt(8) * (math.sqrt(float(largest_rho(total.epsilon, total.delta))) / math.sqrt(count)))
+    if total.delta == 0.0 or count > MOST or total.epsilon > _LARGEST:
+        return each
+
+    def keeps(each: float) -> bool:
+        return adaptive_delta(count, each, total.epsilon) <= total.delta
+
+    low, high = each, min(1.25 * each, longest)
+    while high < longest and keeps(high):
+        low, high = high, min(1.25 * high, longest)
+    return bisection.largest_float(keeps, low, high, precision=2.0**-11)
 
 
 def currency(epsilon: Any, delta: Any, rho: Any) -> None:
