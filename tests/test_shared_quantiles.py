@@ -10,7 +10,7 @@ import pytest
 import dpjax
 from dpjax import Points
 from dpjax.choice import base
-from dpjax.choice import quantiles as choice
+from dpjax.choice import shared_quantiles as choice
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.optimizers.quantiles import nearest_rank, rank_errors

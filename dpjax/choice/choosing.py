@@ -10,7 +10,17 @@ import numpy as np
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.accounting.guarantee import promised
-from dpjax.choice import cdf, histogram, interior_points, k_concepts, points, quantiles, rectangle, thresholds
+from dpjax.choice import (
+    cdf,
+    histogram,
+    interior_points,
+    k_concepts,
+    points,
+    quantiles,
+    rectangle,
+    shared_quantiles,
+    thresholds,
+)
 from dpjax.choice.base import MOST_RECORDS, Candidate, Found, Question, bounded_epsilon, ranked, spent_delta
 from dpjax.core import arguments, show
 from dpjax.domains import wide
@@ -46,7 +56,7 @@ TASKS: dict[str, Task] = {
     "k_concepts": Task(_of_concept, REPLACE_ONE, ("k", "concept")),
     "median": Task(lambda q: quantiles.CANDIDATES, ADD_OR_REMOVE_ONE),
     "points": Task(lambda q: points.CANDIDATES, REPLACE_ONE),
-    "quantiles": Task(lambda q: (*quantiles.CANDIDATES, *quantiles.SHARED), ADD_OR_REMOVE_ONE, ("fractions",)),
+    "quantiles": Task(lambda q: (*quantiles.CANDIDATES, *shared_quantiles.SHARED), ADD_OR_REMOVE_ONE, ("fractions",)),
     "rectangle": Task(lambda q: rectangle.CANDIDATES, ADD_OR_REMOVE_ONE, ("dimensions",)),
     "threshold": Task(lambda q: thresholds.CANDIDATES, REPLACE_ONE),
 }
