@@ -620,6 +620,20 @@ def test_the_bound_for_adaptive_mechanisms_lies_just_above_what_adversaries_reac
     assert independent <= bound <= 1.1 * independent
 
 
+def test_totals_beyond_what_ranges_use_leave_no_less_and_large_deltas_take_few_values(monkeypatch):
+    calls, original = [], adaptive.adaptive_delta
+    monkeypatch.setattr(
+        "dpjax.accounting.exponential.adaptive_delta", lambda *given: calls.append(0) or original(*given)
+    )
+    of = accounting.exponential_epsilon
+    for count, delta in ((2, 0.9), (64, 1e-6), (64, 1 - 1e-15)):
+        at = [of(count, epsilon=epsilon, delta=delta) for epsilon in (499.0, 500.0, 501.0, 1e4, 1e300)]
+        assert all(a <= b * (1 + 1e-3) for a, b in itertools.pairwise(at))
+    calls.clear()
+    assert 1e-61 < of(64, epsilon=1e-300, delta=1e-60) < 1e-60
+    assert len(calls) < 40  # thousands, if they began near epsilon
+
+
 def test_a_single_exponential_mechanism_has_the_concentration_that_is_proved_and_hardly_less():
     """D_order for losses t and t - r, at the worst t."""
     r, t = 0.4, np.linspace(0.0, 0.4, 101)[1:-1]
@@ -835,6 +849,8 @@ def test_totals_of_independent_mechanisms_at_the_ends_of_floats_are_kept():
         (1e-6, 1e-12, 2),
         (1e-6, 1e-9, 64),
         (800.0, 1e-3, 3),
+        (599.0, 1e-6, 64),  # sums of ranges and concentration come to 706
+        (600.0, 0.9, 5),
         (1.0, 1e-200, 10),
         (0.01, 0.9, 2),
         (1.0, 0.0, 4),

@@ -581,3 +581,11 @@ def test_bounds_written_with_a_zone_are_converted_to_utc_without_a_warning(zone,
     values = np.array(["2024-10-02T00:00:00"], "M8[s]")
     column = dpjax.encode(values, low=f"2024-10-01 06:00{zone}", high="2025-01-01", unit=np.timedelta64(1, "s"))
     assert column.encoding.value(0) == np.datetime64("2024-10-01T06:00:00") - np.timedelta64(int(hours * 3600), "s")
+
+
+@pytest.mark.parametrize("zone", ["+99:99", "-24:00", "+02:60", " +02:00", " Z"])
+@pytest.mark.filterwarnings("ignore:no explicit representation")
+def test_bounds_written_with_a_zone_that_there_is_not_are_refused(zone):
+    values = np.array(["2024-10-02T00:00:00"], "M8[s]")
+    with pytest.raises((TypeError, ValueError), match="low must be"):
+        dpjax.encode(values, low=f"2024-10-01 06:00{zone}", high="2025-01-01", unit=np.timedelta64(1, "s"))

@@ -109,7 +109,5 @@ def test_columns_that_there_are_not_are_refused():
 
 def test_probabilities_that_round_to_one_are_multiplied_by_their_complements():
     count, q = 10**6, 2e-8
-    laws = np.full((count, 2), [1 - q, q], np.float32)
-    assert (
-        abs(float(jax.jit(logspace.all_happen)(laws)[0]) - math.exp(count * math.log1p(-q))) < 1e-6
-    )  # their product is 1
+    laws = np.full((count, 2), [1 - q, q], np.float32)  # the product of what is stored first is 1
+    assert abs(float(jax.jit(logspace.all_happen)(laws)[0]) - math.exp(count * math.log1p(-q))) < 1e-6

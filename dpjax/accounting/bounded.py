@@ -80,10 +80,13 @@ def independent_total(each: Guarantee, count: int, delta: float) -> Guarantee:
     True
     """
     most = exponential_total(each.epsilon, ranges=count, squares=count, delta=delta)
-    if _summed(count, most, delta):
-        most = bisection.least_float(
-            lambda epsilon: bounded_delta(count, each.epsilon, epsilon) <= delta, 0.0, most, precision=2.0**-40
-        )
+
+    def keeps(epsilon: float) -> bool:
+        return bounded_delta(count, each.epsilon, epsilon) <= delta
+
+    high = min(most, _LARGEST)
+    if _summed(count, high, delta) and (high == most or keeps(high)):
+        most = bisection.least_float(keeps, 0.0, high, precision=2.0**-40)
     return Guarantee(most, delta, each.relation)
 
 

@@ -39,7 +39,7 @@ from dpjax.core import arguments, bisection
 _ORDERS = np.geomspace(1 / 8, 8, 97)
 # And smaller ones, in absolute terms, the best where delta is not far below epsilon: adjacent ones differ by 10.7 %.
 _LESSER = np.geomspace(1 / 8, 2.0**44, 321)
-_LARGEST = 500.0  # nats of a total for which ranges are composed by `adaptive`
+_LARGEST = 500.0  # nats of a total that `adaptive` uses; what keeps so much keeps more
 # What is given up for rounding: even in float32 the sum in rho(a) loses less than half of it.
 _SAFE = 1.0 - 4e-6
 
@@ -162,8 +162,9 @@ def exponential_epsilon(
     """The largest epsilon of each of `count` adaptive exponential mechanisms that together keep (epsilon, delta), or rho-zCDP.
 
     For (epsilon, delta) it is the best of four: basic composition; optimal composition of pure mechanisms, which does not know that ranges
-    are bounded (`calibrate`; computed for a count of up to 2^20 only); r^2/8-zCDP for each; and, for up to 64, what ranges allow, but for a
-    few thousandths (`adaptive`). For rho it is sqrt(8 rho / count).
+    are bounded (`calibrate`; computed for a count of up to 2^20 only); r^2/8-zCDP for each; and, for up to 64, what ranges allow
+    (`adaptive`), but for a few thousandths; for some hundredths at a delta far below 1e-15 or an epsilon in the hundreds. For rho it is
+    sqrt(8 rho / count).
 
     Args:
       count: the number of mechanisms, >= 1.
@@ -202,11 +203,17 @@ def exponential_epsilon(
     pure = "optimal" if total.delta > 0.0 and few_losses([count]) else "basic"
     each = calibrate(total, count, accountant=pure, delta_share=0.0).epsilon
     each = max(each, math.sqrt(8) * (math.sqrt(float(largest_rho(total.epsilon, total.delta))) / math.sqrt(count)))
-    if total.delta == 0.0 or count > MOST or total.epsilon > _LARGEST:
+    if total.delta == 0.0 or count > MOST:
+        return each
+    # Mechanisms that are (epsilon/count, delta/count)-private each keep the total, too: no bad start where delta is far above epsilon.
+    each = max(each, float(largest_range(total.epsilon / count, total.delta / count)) * (1 - 2.0**-50))
+    used = min(total.epsilon, _LARGEST)
+    longest = float(largest_range(used, total.delta))
+    if each >= longest:
         return each
 
     def keeps(each: float) -> bool:
-        return adaptive_delta(count, each, total.epsilon) <= total.delta
+        return adaptive_delta(count, each, used) <= total.delta
 
     low, high = each, min(1.25 * each, longest)
     while high < longest and keeps(high):

@@ -57,7 +57,20 @@ def served(
     best = [min(found, key=lambda one: len(one[0]) ** power / (alpha - one[1])) for power in POWERS]
     gaps = [(one, min(np.diff(one[0]), default=1.0)) for one in found + even if one[1] < alpha * (1 - 2.0**-10)]
     best += [max(gaps, key=lambda each: min(alpha - each[0][1], each[1] / room))[0] for room in ROOMS]
+    best = [(_needed(inner, centres), radius) for centres, radius in best]
     return sorted(set(best), key=lambda one: len(one[0]))
+
+
+def _needed(fractions: tuple[float, ...], centres: tuple[float, ...]) -> tuple[float, ...]:
+    """Those of the centres that are the nearest one to some fraction, as `quantiles.shared` computes it: the lower one of two.
+
+    Evenly spaced centres may serve none where a fraction is in the middle between two.
+
+    >>> _needed((0.25, 0.5), (0.25, 0.375, 0.5, 0.75))
+    (0.25, 0.5)
+    """
+    own, wanted = (np.asarray(rounded_fractions(some)) for some in (centres, fractions))
+    return tuple(centres[i] for i in np.unique(np.searchsorted(own[:-1] + own[1:], 2 * wanted)))
 
 
 def covered(fractions: tuple[float, ...], count: int, high: float) -> tuple[tuple[float, ...], float]:

@@ -13,7 +13,7 @@ from dpjax.core import arguments
 SHOWN = 5  # rows named in a refusal
 MISSING = ("NAType", "NaTType", "NoneType", "MaskedConstant")
 WHOLE = int | np.integer
-ZONED = re.compile(r"(.+[T ].+)(Z|([+-])(\d\d)(?::?(\d\d))?)")  # a date with a time and a zone
+ZONED = re.compile(r"(.+[T ].*\S)(Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)")  # a date with a time and a zone
 MOMENTS = (
     (datetime.datetime, "M8"),
     (datetime.date, "M8"),
