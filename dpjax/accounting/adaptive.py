@@ -34,6 +34,8 @@ _LONGEST = 1000.0  # nats, for which e^h is a float
 def adaptive_delta(count: int, each: float, epsilon: float) -> float:
     """A delta(epsilon) of `count` adaptively chosen exponential mechanisms with ranges of `each` or less.
 
+    Where count each exceeds epsilon by less than a step of the grid, it is many times the least delta; for each, that is next to nothing.
+
     Args:
       count: k, from 1 to 64.
       each: r, from above 0 to 1000.
