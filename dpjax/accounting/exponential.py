@@ -197,9 +197,8 @@ def exponential_epsilon(
         arguments.number("delta", delta, at_least=0.0, below=1.0),
         ADD_OR_REMOVE_ONE,  # of any relation: the numbers are the same
     )
-    longest = float(largest_range(total.epsilon, total.delta))
     if count == 1:
-        return longest
+        return float(largest_range(total.epsilon, total.delta))
     pure = "optimal" if total.delta > 0.0 and few_losses([count]) else "basic"
     each = calibrate(total, count, accountant=pure, delta_share=0.0).epsilon
     each = max(each, math.sqrt(8) * (math.sqrt(float(largest_rho(total.epsilon, total.delta))) / math.sqrt(count)))

@@ -65,42 +65,41 @@ def _counts(alpha: float, around: tuple[float, ...], *, levels: bool) -> list[in
     return counts
 
 
-def _best(alpha: float, ranks: Callable[[int], float]) -> tuple[int, int]:
-    """(n, pieces) with the least n."""
-    counts = _counts(alpha, AROUND, levels=False)
-    return min((quantiles.size_for(ranks(pieces), _left(alpha, pieces)), pieces) for pieces in counts)
-
-
 def direct_ranks(plan: tuple[Any, int, Any]) -> float:
     """The rank error of a plan of direct quantiles."""
     return plan[1] - 0.5
 
 
+def _direct_size(question: Question, plan: tuple[Any, int, Any], pieces: int) -> int:
+    """The n of a plan of direct quantiles."""
+    return quantiles.size_for(direct_ranks(plan), _left(question.alpha, pieces))
+
+
+def _roughly(question: Question) -> list[tuple[int, int]]:
+    """(n of direct quantiles by theorems alone, number of pieces), the least n first."""
+
+    def rough(pieces: int) -> int:
+        return _direct_size(question, quantiles.direct_plan(question, pieces - 1, roughly=True), pieces)
+
+    return sorted((rough(pieces), pieces) for pieces in _counts(question.alpha, AROUND, levels=False))
+
+
 def direct_floor(question: Question) -> float:
     """Somewhat less than the n of theorems alone."""
     try:
-        return _LESS * _best(question.alpha, lambda pieces: direct_ranks(_rough(question, pieces)))[0]
+        return _LESS * _roughly(question)[0][0]
     except UnavailableError:
         return 0.0
 
 
-def _rough(question: Question, pieces: int) -> tuple[Any, int, Any]:
-    return quantiles.direct_plan(question, pieces - 1, roughly=True)
-
-
 def direct(question: Question) -> Offer:
     """Evenly spaced quantiles, each from its own slice; TreeLog, of which floors know a bound alone, is planned where it may win."""
-
-    def size(plan: tuple[Any, int, Any], pieces: int) -> int:
-        return quantiles.size_for(direct_ranks(plan), _left(question.alpha, pieces))
-
-    counts = _counts(question.alpha, AROUND, levels=False)
     best: tuple[float, int, Any] = (math.inf, 0, None)
-    for rough, pieces in sorted((size(_rough(question, pieces), pieces), pieces) for pieces in counts):
+    for rough, pieces in _roughly(question):
         if rough >= best[0]:
             break
         plan = quantiles.direct_plan(question, pieces - 1)
-        best = min(best, (size(plan, pieces), pieces, plan), key=lambda one: one[0])
+        best = min(best, (_direct_size(question, plan, pieces), pieces, plan), key=lambda one: one[0])
     n, pieces, (solver, m, composed) = best
 
     def make(n: int) -> Any:

@@ -233,10 +233,8 @@ def _fractions(value: Any) -> tuple[float, ...]:
     """Fractions strictly between 0 and 1, increasing."""
     fractions = tuple(arguments.known_fraction("fractions", x) for x in arguments.several("fractions", value))
     if not 1 <= len(fractions) <= quantiles.MOST_RUNS or any(np.diff([0.0, *fractions, 1.0]) <= 2.0**-31):
-        shown = value if len(fractions) <= 100 else f"{len(fractions)} of them"
-        raise ValueError(
-            f"fractions must be 1 to {quantiles.MOST_RUNS} increasing ones, more than 2^-31 apart and from 0 and 1, got {shown}"
-        )
+        rule = f"1 to {quantiles.MOST_RUNS} increasing ones, more than 2^-31 apart and from 0 and 1"
+        raise ValueError(f"fractions must be {rule}, got {show.listed(list(fractions))}")
     return fractions
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
-from dpjax.core import arguments
+from dpjax.core import arguments, show
 from dpjax.data.algorithm import few_points
 from dpjax.data.points import Points
 from dpjax.domains import wide
@@ -82,7 +82,6 @@ def rounded_fractions(fractions: Any) -> list[int]:
     values = [arguments.known_fraction("fractions", fraction) for fraction in listed]
     rounded = [round(value * 2**32) for value in values]
     if not rounded or any(a >= b for a, b in zip([0, *rounded], [*rounded, 2**32], strict=True)):
-        raise ValueError(
-            f"fractions must increase strictly, be at least 2^-32 apart and from 0 and 1, and be one or more, got {values}"
-        )
+        rule = "increase strictly, be at least 2^-32 apart and from 0 and 1, and be one or more"
+        raise ValueError(f"fractions must {rule}, got {show.listed(values)}")
     return rounded
