@@ -164,9 +164,9 @@ def test_nothing_stays_nothing(relation):
     """Whatever is composed with no promise, converted or repeated, promises nothing, and says so."""
     none, some = Guarantee.none(relation), Guarantee(0.5, 1e-6, relation)
     assert none == Guarantee(math.inf, 1.0, relation) and none.is_none and not some.is_none
-    assert (
-        str(none) == f"nothing is promised under {relation}" and str(some) == f"(0.5, 1e-06)-private under {relation}"
-    )
+    assert str(none) == f"nothing is promised under {relation}"
+    assert str(some) == f"(0.5, 1e-06)-private under {relation}"
+    assert str(Guarantee(1.0 - 7e-12, 0.1 + 0.2, relation)) == f"(1.0, 0.3)-private under {relation}"
     assert accounting.basic([some, none]) == none and accounting.advanced(none, 3, 1e-6) == none
     assert accounting.optimal([none, some], delta=0.5) == accounting.optimal([none, some], epsilon=1.0) == none
     assert none.group(3) == none and not none.covers(700.0, 0.999)

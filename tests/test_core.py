@@ -606,6 +606,9 @@ def test_a_count_of_more_rows_than_there_were_stays_wrong_where_there_are_more()
 def test_bucket_is_the_least_one(n):
     capacity = bucket(n)
     assert capacity & (capacity + 1) == 0 and capacity // 2 < n <= capacity
+    assert bucket(np.int64(n)) == capacity
+    with pytest.raises(ValueError, match="^n must be >= 0"):
+        bucket(-n)
 
 
 # ------------------------------------------------------------------------------------------------ checks and pytrees

@@ -63,10 +63,11 @@ class Guarantee:
             raise ValueError(f"delta must be 1 when epsilon is infinite, got {self.delta}")
 
     def __str__(self) -> str:
-        """For people: "(1.0, 1e-06)-private under REPLACE_ONE", or that nothing is promised."""
+        """For people, in ten digits: "(1.0, 1e-06)-private under REPLACE_ONE", or that nothing is promised."""
         if self.is_none:
             return f"nothing is promised under {self.relation}"
-        return f"({self.epsilon}, {self.delta})-private under {self.relation}"
+        epsilon, delta = (float(f"{each:.10g}") for each in (self.epsilon, self.delta))
+        return f"({epsilon}, {delta})-private under {self.relation}"
 
     @classmethod
     def none(cls, relation: str) -> "Guarantee":

@@ -20,7 +20,7 @@ def bucket(n: int) -> int:
     >>> bucket(1), bucket(2), bucket(2000)
     (1, 3, 2047)
     """
-    return (1 << n.bit_length()) - 1
+    return (1 << arguments.integer("n", n, at_least=0).bit_length()) - 1
 
 
 @jax.tree_util.register_pytree_with_keys_class
