@@ -19,22 +19,18 @@ from dpjax.verify.plain.quantiles import approximate_law
 
 
 @functools.cache
-def worst_loss(fractions, extra):
-    """The largest privacy loss of the plain law when a point joins any multiset of up to 3 points of 4, or two clusters of up to 20."""
+def pairs_of_laws(fractions, extra, epsilon):
+    """The plain laws before and after a point joins any multiset of up to 3 points of 4, or two clusters of up to 20."""
     small = [list(values) for n in range(4) for values in itertools.combinations_with_replacement(range(4), n)]
     clusters = [[a] * i + [b] * j for a, b in ((0, 3), (0, 1), (1, 2)) for i in (0, 7, 20) for j in (0, 7, 20)]
-    worst = 0.0
-    for values in small + clusters:
-        here = approximate_law(values, fractions, bits=2, extra=extra, epsilon=1.0)
-        for p in range(4):
-            there = approximate_law(sorted([*values, p]), fractions, bits=2, extra=extra, epsilon=1.0)
-            worst = max(worst, *(abs(math.log(there[z] / here[z])) for z in here))
-    return worst
+    law = functools.partial(approximate_law, fractions=fractions, bits=2, extra=extra, epsilon=epsilon)
+    return [(law(values), law(sorted([*values, p]))) for values in small + clusters for p in range(4)]
 
 
 @pytest.mark.parametrize(("fractions", "extra"), [((0.5,), 0), ((0.5,), 2), ((0.1, 0.3), 1), ((0.25, 0.5, 0.75), 0)])
 def test_no_neighbouring_points_refute_the_guarantee(fractions, extra):
-    worst = worst_loss(fractions, extra)
+    laws = pairs_of_laws(fractions, extra, 1.0)
+    worst = max(abs(math.log(there[z] / here[z])) for here, there in laws for z in here)
     assert 0.4 < worst <= 1 + 1e-9, worst  # so two fifths of epsilon are refuted
 
 
@@ -44,6 +40,20 @@ def test_all_quantiles_are_private_together_by_the_verifier(x64):
     assert report.exact and report.delta <= 1e-12
     assert not report.refutes(Guarantee(1.0, 0.0, ADD_OR_REMOVE_ONE))
     assert report.delta_at(0.25) > 1e-3  # negative control
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.01), (0.3, 0.1), (3.0, 0.1)])
+def test_adaptive_levels_reach_nearly_all_of_delta_on_all_neighbours_and_no_more(epsilon, delta):
+    """Of quartiles, at which both levels have the greatest range; concentrated levels reach less than two thirds of it."""
+    quartiles = (0.25, 0.5, 0.75)
+    made = quantiles.approximate(bits=2, fractions=quartiles, epsilon=epsilon, delta=delta, accountant="adaptive")
+    assert made.guarantee() == Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+    laws = pairs_of_laws(quartiles, 0, made.levels * float(made.level))
+
+    def excess(p, q):
+        return sum(max(p[z] - math.exp(epsilon) * q[z], 0.0) for z in p)
+
+    assert 0.9 * delta < max(excess(*pair) for law in laws for pair in (law, law[::-1])) <= delta
 
 
 @pytest.mark.slow
@@ -122,6 +132,7 @@ def test_there_is_no_error_on_all_data_where_equal_points_share_a_place():
         ({"extra": 33}, ValueError, "extra must be"),
         ({"fractions": [0.5, 0.5]}, ValueError, "fractions must increase strictly"),
         ({"epsilon": 0.0}, ValueError, "epsilon must be"),
+        ({"accountant": "optimal"}, ValueError, "accountant must be"),
     ],
 )
 def test_bad_arguments_are_refused(given, error, match):
@@ -151,12 +162,35 @@ def test_levels_cost_the_better_of_both_totals():
     """With seven levels a delta helps; with four it does not. Given rho, each level is rho/L-zCDP."""
 
     def level(m, **total):
-        return float(quantiles.approximate(bits=8, fractions=[i / (m + 1) for i in range(1, m + 1)], **total).level(np))
+        return float(quantiles.approximate(bits=8, fractions=[i / (m + 1) for i in range(1, m + 1)], **total).level)
 
     assert level(127, epsilon=1.0, delta=1e-6) > 1.15 / 7 and level(15, epsilon=1.0, delta=1e-6) == pytest.approx(0.25)
     assert level(127, rho=0.02) == pytest.approx((8 * 0.02 / 7) ** 0.5)
     made = quantiles.approximate(bits=8, fractions=[0.2, 0.5], epsilon=1.0, delta=1e-6)
     assert made.guarantee() == Guarantee(1.0, 1e-6, ADD_OR_REMOVE_ONE)
+
+
+@pytest.mark.parametrize(
+    ("m", "epsilon", "delta", "more"), [(127, 1.0, 1e-6, 1.11), (15, 1.0, 1e-6, 1.09), (127, 8.0, 0.1, 1.1)]
+)
+def test_adaptive_levels_cost_more_and_as_much_where_there_is_no_delta(m, epsilon, delta, more):
+    given = {"bits": 8, "fractions": [i / (m + 1) for i in range(1, m + 1)], "epsilon": epsilon}
+    levels = [
+        quantiles.approximate(**given, delta=each, accountant=accountant).level
+        for accountant in ("concentrated", "adaptive")
+        for each in (0.0, delta)
+    ]
+    assert levels[2] == pytest.approx(levels[0], rel=1e-12) and levels[3] > more * levels[1] > 0
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta"])
+def test_adaptive_levels_need_known_totals(name):
+    def level(traced):
+        given = {"epsilon": 1.0, "delta": 1e-6} | {name: traced}
+        return quantiles.approximate(bits=8, fractions=[0.5], accountant="adaptive", **given).level
+
+    with pytest.raises(TypeError, match=f"^{name} must be a known number"):
+        jax.jit(level)(1e-3)
 
 
 @pytest.mark.thorough

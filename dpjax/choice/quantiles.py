@@ -62,7 +62,7 @@ from dpjax.choice.base import (
 from dpjax.domains import wide
 from dpjax.mechanisms.geometric import SMALLEST_RATE
 from dpjax.optimizers import quantiles
-from dpjax.optimizers.quantiles.approximate import MOST_BITS
+from dpjax.optimizers.quantiles.approximate import ADAPTIVE, MOST_BITS
 from dpjax.optimizers.quantiles.noisy_slices import MOST as MOST_SLICES
 from dpjax.optimizers.quantiles.noisy_slices import crowding_error, least_spacing, noise_errors, points_needed
 from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_error_bound
@@ -232,20 +232,30 @@ def inverse_sensitivity_floor(question: Question) -> float:
 
 def approximate(question: Question) -> Offer:
     """Approximate quantiles, by their own worst case; the levels compose better where there is a delta."""
-    epsilon, delta = question.step()
     if question.bits > MOST_BITS:
         raise UnavailableError(f"takes at most {MOST_BITS} bits")
-    algorithm = quantiles.approximate(bits=question.bits, fractions=question.fractions, epsilon=epsilon, delta=delta)
+    algorithm = quantiles.approximate(**approximate_arguments(question), accountant=ADAPTIVE)
     n = algorithm.sample_size(alpha=question.alpha, beta=question.beta)
     return Offer(min(n, LARGEST), lambda n: algorithm, "approximate")
 
 
 def approximate_floor(question: Question) -> float:
-    """The n that the first answer requires: d ln 2 at a rate of at most epsilon / L, or at what L levels may spend with a delta."""
+    """A little less than its n, in a tenth of the time."""
+    algorithm = with_levels_at_most(quantiles.approximate(**approximate_arguments(question)), question.relation)
+    return algorithm.sample_size(alpha=question.alpha, beta=question.beta)
+
+
+def approximate_arguments(question: Question) -> dict[str, Any]:
+    """The domain, the fractions and the total."""
     epsilon, delta = question.step()
-    levels = len(question.fractions).bit_length()
-    rate = exponential_rate(epsilon, delta, ranges=levels, squares=levels)
-    return question.bits * math.log(2.0) / (float(rate) * question.alpha)
+    return {"bits": question.bits, "fractions": question.fractions, "epsilon": epsilon, "delta": delta}
+
+
+def with_levels_at_most(algorithm: Any, relation: str) -> Any:
+    """The same with levels that spend more than adaptive ones may: about as much as if none depended on another."""
+    total = Guarantee(float(algorithm.epsilon), float(algorithm.delta), relation)
+    level = 1.05 * max(float(algorithm.level), independent_each(total, algorithm.levels).epsilon)
+    return dataclasses.replace(algorithm, level=np.float64(level))
 
 
 def rank_exponential(question: Question) -> Offer:

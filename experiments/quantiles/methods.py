@@ -71,7 +71,7 @@ METHODS: dict[str, Callable[[Wanted], Any]] = {
     "noisy slices": _noisy_slices,
     "tree": lambda wanted: quantiles.tree(**wanted.given),
     "unbounded": unbounded,
-    "approximate": lambda wanted: quantiles.approximate(**wanted.given),
+    "approximate": lambda wanted: quantiles.approximate(**wanted.given, accountant="adaptive"),
     "inverse sensitivity": lambda wanted: quantiles.inverse_sensitivity(**wanted.given),
 }
 

@@ -17,7 +17,7 @@ from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample
 from dpjax.domains import wide
-from dpjax.optimizers.quantiles.approximate import MOST_BITS, ApproximateQuantiles, approximate
+from dpjax.optimizers.quantiles.approximate import ADAPTIVE, MOST_BITS, ApproximateQuantiles, approximate
 from dpjax.optimizers.quantiles.base import Quantiles
 from dpjax.optimizers.quantiles.inverse_sensitivity import inverse_sensitivity
 from dpjax.optimizers.quantiles.joint import joint
@@ -32,8 +32,8 @@ def _by_places(make: Any, *, delta: float = 0.0, **given: Any) -> Any:
 
 
 def _approximate(*, origin: int, **given: Any) -> ApproximateQuantiles:
-    """`approximate` without an origin: its outputs weigh the same, wherever they are."""
-    return approximate(**given)
+    """`approximate` for a total that is known, and without an origin: its outputs weigh the same, wherever they are."""
+    return approximate(**given, accountant=ADAPTIVE)
 
 
 def _permute_and_flip(*, delta: float = 0.0, rho: float | None = None, **given: Any) -> PermuteAndFlip:

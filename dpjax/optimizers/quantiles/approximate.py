@@ -16,7 +16,9 @@ by -g and 1 - g. If p is among the former, the range of these moves is max{g, 1 
 2 max{g, 1 - g}. With lambda_v = epsilon / (2 L max{g, 1 - g}) a level costs epsilon / L, and the whole is (epsilon, 0)-private. The rate is
 epsilon / L for 2^L - 1 evenly spaced fractions. The losses of a level lie in an interval whose length is its cost, so a level that costs r
 is r^2/8-zCDP (`accounting.exponential`). So in place of epsilon / L a level may cost sqrt(8 rho / L) for a total of rho; likewise for a
-total (epsilon, delta), with the largest rho from which (epsilon, delta) follows, if that is more.
+total (epsilon, delta), with the largest rho from which (epsilon, delta) follows, if that is more: the accountant "concentrated". The
+accountant "adaptive" composes intervals of losses nearly exactly (`accounting.adaptive`): by it a level may cost more, 5 to 20 % for 5 to 8
+levels. It needs numbers that are known.
 
 **Utility** (b = 32, at most n points). Places of equal points are at least 1/(2n) of their cell apart, and as far from its ends (`ties`),
 so that at least 2^b/(2n) answers lie between any two neighbouring points. For a node of n_v >= 2 points some integer from 1 to n_v - 1 lies
@@ -46,7 +48,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, UInt32
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_rate
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_epsilon, exponential_rate
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import LARGEST_PMF, few_points, whole
@@ -60,6 +62,7 @@ from dpjax.optimizers.quantiles.base import MOST_ROWS, Quantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 MOST_BITS = 4000  # and 32 more that spread equal points
+CONCENTRATED, ADAPTIVE = "concentrated", "adaptive"
 
 
 @frozen
@@ -104,6 +107,7 @@ class ApproximateQuantiles(Quantiles):
       fractions: F for each wanted fraction F 2^-32, increasing.
       epsilon: the total epsilon.
       delta: the total delta, 0 for pure privacy.
+      level: the epsilon that a level costs.
       nodes: the nodes of the tree, which follow from the fractions.
       limbs: limbs of a point (static).
       wider: limbs of a refined position up to 2^(d + b) + 1 (static).
@@ -114,6 +118,7 @@ class ApproximateQuantiles(Quantiles):
     fractions: UInt32[Array, "quantiles"]
     epsilon: Float[Array, ""]
     delta: Float[Array, ""]
+    level: Float[Array, ""]
     nodes: Node
     limbs: int = static()
     wider: int = static()
@@ -127,12 +132,7 @@ class ApproximateQuantiles(Quantiles):
     def rates(self, xp: Any = jnp) -> Any:
         """lambda_v of each node, by `jax.numpy`, or by `numpy` on the host."""
         g = xp.asarray(self.nodes.share).astype(float) * 2.0**-32
-        return self.level(xp) / (2 * xp.maximum(g, 1 - g))
-
-    def level(self, xp: Any = jnp) -> Any:
-        """The epsilon that a level costs, likewise."""
-        epsilon, delta = xp.asarray(self.epsilon, float), xp.asarray(self.delta, float)
-        return exponential_rate(epsilon, delta, ranges=self.levels, squares=self.levels, xp=xp)
+        return xp.asarray(self.level, float) / (2 * xp.maximum(g, 1 - g))
 
     def draw(self, key: Array, points: Points) -> Any:
         pieces = self.pieces(points)
@@ -244,7 +244,7 @@ class ApproximateQuantiles(Quantiles):
 
     def zcdp(self) -> float:
         """rho for which all quantiles together are rho-zCDP under ADD_OR_REMOVE_ONE, rounded up."""
-        return self.levels * float(self.level(np)) ** 2 / 8 * (1 + 2.0**-44)
+        return self.levels * arguments.known("level", self.level) ** 2 / 8 * (1 + 2.0**-44)
 
     def error(self, *, beta: float, n: int = MOST_ROWS) -> float:
         """A bound on the ranks by which answers miss f n, whatever the points are, except with probability beta: see the module.
@@ -319,8 +319,24 @@ def _tail(means: Float[np.ndarray, "sums terms"], beta: float) -> Float[np.ndarr
     return found
 
 
+def _level(levels: int, accountant: str, epsilon: Any, delta: Any) -> Any:
+    """What each of L levels may cost."""
+    if accountant == ADAPTIVE:
+        known = {"epsilon": arguments.known("epsilon", epsilon), "delta": arguments.known("delta", delta)}
+        return np.float64(exponential_epsilon(levels, **known))
+    xp = jnp if arguments.is_traced(epsilon) or arguments.is_traced(delta) else np
+    return exponential_rate(epsilon, delta, ranges=levels, squares=levels, xp=xp)
+
+
 def approximate(
-    *, bits: int, fractions: Sequence[float], epsilon: Any = None, delta: Any = 0.0, rho: Any = None, extra: int = 32
+    *,
+    bits: int,
+    fractions: Sequence[float],
+    epsilon: Any = None,
+    delta: Any = 0.0,
+    rho: Any = None,
+    accountant: str = CONCENTRATED,
+    extra: int = 32,
 ) -> ApproximateQuantiles:
     """Quantiles at `fractions` of the points, for the price of ceil(log2(m + 1)) runs of the exponential mechanism; see the module.
 
@@ -334,10 +350,13 @@ def approximate(
       delta: total, in [0, 1); may be traced.
       rho: the total of zero-concentrated privacy, in place of epsilon and delta; may be traced. The guarantee then states the pure epsilon
         that it takes.
+      accountant: how the levels are composed where there is a delta: "concentrated", or "adaptive", which needs a known epsilon and delta
+        and takes some 50 ms. See the module.
       extra: bits that spread equal points, 0 to 32. Privacy holds for any number of them.
 
     Raises:
-      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or neither; a delta with rho.
+      TypeError, ValueError: an argument out of range, fractions that do not increase; both epsilon and rho, or neither; a delta with rho; a
+        traced total with "adaptive".
 
     >>> quartiles = approximate(bits=24, fractions=[0.25, 0.5, 0.75], epsilon=1.0)
     >>> points = Points.create(wide.from_ints(range(1000, 5000), 24))
@@ -348,11 +367,15 @@ def approximate(
     each = rounded_fractions(fractions)
     bits = arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS)
     extra = arguments.integer("extra", extra, at_least=0, at_most=32)
+    arguments.choice("accountant", accountant, (CONCENTRATED, ADAPTIVE))
     domain: Any = {"bits": np.int32(bits), "limbs": wide.limbs_for(bits), "wider": wide.limbs_for(bits + extra + 1)}
+    levels = len(each).bit_length()
+    budget = base.total(epsilon, delta, rho, per_root=levels**0.5)
     return ApproximateQuantiles(
         **domain,
         fractions=np.asarray(each, np.uint32),  # type: ignore[arg-type]
-        **base.total(epsilon, delta, rho, per_root=len(each).bit_length() ** 0.5),
+        **budget,
+        level=_level(levels, accountant, **budget),
         nodes=tree(each),
         extra=extra,
     )
