@@ -360,6 +360,7 @@ def test_a_report_says_what_happened():
 THREE = boneh_shaw(3, xi=0.1, variant="original")
 
 
+@pytest.mark.thorough
 def test_bottom_accuses_nobody_though_the_code_names_somebody_for_the_word_0():
     assert THREE.trace(THREE.generate(jax.random.key(4)), np.zeros(THREE.length)).accused.any()
     report = attack(jax.random.key(0), silent, code=THREE, form=forms.agnostic(3), predict=says)
@@ -423,6 +424,7 @@ def test_delta_is_allowed_for():
     assert evidence(toy("copies a row"), victim=1).epsilon > 5
 
 
+@pytest.mark.thorough
 def test_a_code_that_is_sound_for_feasible_words_only_proves_nothing_beyond_the_runs():
     """Without the victim the learner may give any word: her innocence is what was measured, and no theorem adds to it."""
     settings = {"trials": 40, "victim": 1}
@@ -496,6 +498,7 @@ class Numbers:
 run_compiled = jax.jit(run)
 
 
+@pytest.mark.thorough
 def test_answers_that_are_no_labels_show_in_the_status_of_a_compiled_attack():
     setups = [against(Numbers(least=least), code=SHORT, form=forms.agnostic(2)) for least in (0, -1)]
     reports = [run_compiled(jax.random.key(0), setup) for setup in setups]

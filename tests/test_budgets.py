@@ -128,6 +128,7 @@ def test_derivatives_are_those_of_differences_forward_and_reverse() -> None:
             np.testing.assert_allclose(reverse, forward, rtol=1e-12, err_msg=name)
 
 
+@pytest.mark.thorough
 def test_calibrated_budgets_spend_the_total_to_the_last_digit_and_extremes_are_numbers() -> None:
     with jax.enable_x64():
         ratios, shares = jnp.array([1.0, 2.0, 0.5]), jnp.array([0.1, 0.2, 0.01])

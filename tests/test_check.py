@@ -104,6 +104,7 @@ def truth(epsilon: float, n: int = 4) -> tuple[float, float]:
 # --------------------------------------------------------------------------------------------------------- exact laws
 
 
+@pytest.mark.thorough
 def test_a_voting_learner_is_verified() -> None:
     report = check(Vote(1.0), epsilon=0.25, **SMALL)
     delta, pure = truth(1.0)
@@ -328,6 +329,7 @@ def test_outcomes_that_are_rare_each_count_together_in_divergences() -> None:
     assert dominating.renyi(rounded, pairs, 1e-12, 2.0) == 0.0
 
 
+@pytest.mark.thorough
 def test_an_epsilon_whose_exponential_is_no_float_is_reckoned_with() -> None:
     class Extreme:
         kind = Points
@@ -433,6 +435,7 @@ def test_runs_that_are_refused_on_some_data_are_seen() -> None:
     assert report.holds is None and "there are none (NotImplementedError)" in str(report.disagreement)
 
 
+@pytest.mark.thorough
 def test_a_class_of_ones_own_is_compared_with_its_runs_whatever_it_inherits() -> None:
     ours = parities.exponential(bits=1, epsilon=1.0)
 
@@ -466,6 +469,7 @@ def test_all_that_is_told_beside_a_real_number_is_audited(leak: Any) -> None:
     assert check(leak, n=1, domain=1, delta=0.0, trials=400).delta > 0.7
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("code", [-4, 2**26], ids=["negative", "beyond the integers of float32"])
 def test_a_status_of_any_code_is_told_from_the_next(code: int) -> None:
     def mechanism(key: Any, sample: Any) -> Any:
@@ -474,6 +478,7 @@ def test_a_status_of_any_code_is_told_from_the_next(code: int) -> None:
     assert dpjax.check(mechanism, n=1, domain=1, epsilon=1.0, delta=0.0).holds is False
 
 
+@pytest.mark.thorough
 def test_outcomes_of_half_precision_are_real_numbers() -> None:
     response = Vote(1.0)
     given = types.SimpleNamespace(pmf=response.pmf)
@@ -684,6 +689,7 @@ def test_add_or_remove() -> None:
         report.refutes(Guarantee(1.0, 0.0, REPLACE_ONE))
 
 
+@pytest.mark.thorough
 def test_a_caller_says_what_the_data_are() -> None:
     @jax.jit
     def pmf(histogram: Any) -> Any:
@@ -1076,6 +1082,7 @@ def test_few_runs_are_made_in_a_python_loop() -> None:
     assert check(Looped(), n=1, domain=1, delta=0.0, trials=8).holds and 16 <= len(calls) < 36
 
 
+@pytest.mark.thorough
 def test_more_runs_show_smaller_differences_from_the_law() -> None:
     class Off(Vote):
         """Its coin comes up 1 with probability 0.52, where its law says 0.5."""
@@ -1356,6 +1363,7 @@ class Tabled:
         return (jax.random.uniform(key) < self.pmf(points)[0]).astype(int)
 
 
+@pytest.mark.thorough
 def test_a_table_that_a_program_of_32_bits_has_met_is_read_in_64() -> None:
     """JAX reuses in one program what it made of an array for another, such as an earlier check or a user's own program."""
     algorithm = Tabled()

@@ -43,6 +43,7 @@ def test_the_greedy_choice_is_that_of_the_plain_twin(disjunction):
     assert len(met) > 10
 
 
+@pytest.mark.thorough
 def test_the_greedy_choice_needs_fewer_examples_than_a_private_one():
     """Its sample size, below a fifth of the private one, suffices (0.1 is promised, none of 20 trials fails); it promises no privacy."""
     greedy = conjunctions.greedy(bits=60, k=2, alpha=0.2)
@@ -192,6 +193,7 @@ def test_literals_of_no_variable_are_refused():
                 call()
 
 
+@pytest.mark.thorough
 def test_small_errors_keep_their_digits():
     """With probabilities near 0 and 1, with many literals, and with literals that contradict each other."""
 

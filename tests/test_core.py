@@ -607,7 +607,7 @@ def test_bucket_is_the_least_one(n):
     capacity = bucket(n)
     assert capacity & (capacity + 1) == 0 and capacity // 2 < n <= capacity
     assert bucket(np.int64(n)) == capacity
-    with pytest.raises(ValueError, match="^n must be >= 0"):
+    with pytest.raises(ValueError, match=r"^n must be >= 0"):
         bucket(-n)
 
 

@@ -87,6 +87,7 @@ def test_a_bad_query_is_chosen_by_the_exponential_law(name: str) -> None:
     assert p_value(counts, 4096 * flat / flat.sum()) < FALSE_ALARM  # negative control
 
 
+@pytest.mark.thorough
 def test_pairs_beside_a_heavy_point_are_told_apart() -> None:
     """A pair with it has a log-weight of 0.25 2^22 or so: the weights of the others must not be lost beside it."""
     heavy = jnp.asarray([2.0**22, 3.0, 0.0, -2.0])
@@ -178,6 +179,7 @@ def test_weights_are_rows_and_labels_are_ignored() -> None:
     np.testing.assert_array_equal(laws[0], laws[2])
 
 
+@pytest.mark.thorough
 def test_blr_is_as_accurate_as_its_size_says() -> None:
     """At its sample size, at most that of Theorem 2.19, on three datasets; with a 24th of the rows the promise would be wrong."""
     sanitizer = dense.blr(queries=CLASSES["intervals"], rows=10, epsilon=1.0)
@@ -366,6 +368,7 @@ def test_databases_over_another_domain_have_no_probability() -> None:
         assert log_prob(values, bits, counts) == -np.inf
 
 
+@pytest.mark.thorough
 def test_counts_of_64_bits_are_rounded_no_more_than_those_of_32() -> None:
     with jax.enable_x64(True):
         made = dense.multiplicative_weights(queries=dense.thresholds(bits=2), rounds=2, epsilon=0.7)

@@ -38,6 +38,7 @@ from experiments.table import cells
 ROOT = pathlib.Path(__file__).parent.parent
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("draws", [16, thorough(24), thorough(64)])
 def test_the_interval_of_a_quantile_holds_it_however_few_values_there_are(draws):
     """Of 16 values the largest is below the 0.9 quantile with probability 0.19."""

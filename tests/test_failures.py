@@ -119,6 +119,7 @@ def test_a_table_is_printed_and_drawn(table: Any, capsys: Any) -> None:
     assert "4/4 cells" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_what_is_stored_is_of_its_seed() -> None:
     given = {**GIVEN, "over": {"epsilon": [1.0]}, "n": 40, "alpha": 0.2, "store": Memory()}  # the program of the table
     first, other = (failures({"exponential": exponential}, **given, seed=seed).rows[0]["failure"] for seed in (0, 1))

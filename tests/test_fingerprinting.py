@@ -96,6 +96,7 @@ def test_traces_are_what_numpy_computes(code):
         assert int(verdict.user) == (best if (scores > thresholds).any() else -1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("generator", ["rbg", "unsafe_rbg"])
 def test_a_stream_traces_the_columns_that_it_shows_whatever_the_generator(generator):
     stream = tardos(4, length=40_000).stream(jax.random.key(0, impl=generator))
@@ -114,6 +115,7 @@ def test_a_stream_is_the_book_without_holding_it(code):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+@pytest.mark.thorough
 @every_code
 def test_books_and_traces_vmap(code):
     keys = lambda: jax.random.split(jax.random.key(5), 3)  # noqa: E731
@@ -475,6 +477,7 @@ def turned(key, rows, coalition):
     return rows[0] ^ jax.random.bernoulli(key)
 
 
+@pytest.mark.thorough
 def test_pirates_have_coins_of_their_own_for_every_block():
     """Six blocks of one pirate's bits are left as they are with probability 1/64."""
     alone = jnp.array([True, False, False, False])
@@ -529,6 +532,7 @@ def test_bad_words_are_refused():
             book_of(code).trace(word)
 
 
+@pytest.mark.thorough
 def test_a_book_that_does_not_fill_its_last_group_of_blocks_counts_every_column_once():
     """Nine blocks where eight are traced together; the word 0, of which padding would be more."""
     code = tardos(4, xi=0.1, score="symmetric", length=8 * codes.BLOCK + 1)

@@ -76,7 +76,7 @@ def test_solutions_ranks_and_consistency_are_those_of_a_naive_elimination(rows: 
     assert (rows < columns) or len(seen) >= 2
 
 
-@pytest.mark.parametrize("rows", [4, 2**14])
+@pytest.mark.parametrize("rows", [4, builders.thorough(2**14)])
 def test_bits_past_the_columns_are_ignored(rows: int) -> None:
     """Also in a matrix that is swept once for several columns."""
     a, y = np.full((rows, 1), 2**32 - 2, np.uint32), np.ones((rows, 1), np.uint32)

@@ -358,6 +358,7 @@ def test_rank_errors_and_distances_are_exact() -> None:
     assert math.isnan(float(function.distance(as_points([], 4))))
 
 
+@pytest.mark.thorough
 def test_numbers_of_other_widths_are_compared_whole() -> None:
     """Cut off, 2^64 + 3 would be 3."""
     function = cdf.StepFunction(points=wide.from_ints([3, 9], 8), heights=jnp.array([0.0, 0.5, 1.0]))
@@ -566,6 +567,7 @@ def test_the_way_to_thresholds_and_back_finds_interior_points() -> None:
         assert 0 <= answer < 2**BITS
 
 
+@pytest.mark.thorough
 def test_no_number_of_points_is_promised_for_a_semi_private_learner() -> None:
     """Its hypotheses come from public points: far from these, as many points as it asks for never gave an interior point."""
     public = as_points([0] * 2307, 9)
@@ -580,6 +582,7 @@ def test_no_number_of_points_is_promised_for_a_semi_private_learner() -> None:
 # ------------------------------------------------------------------------------------------------ Reorder-Slice-Compute
 
 
+@pytest.mark.thorough
 def test_slices_lie_at_their_ranks_among_a_billion_points() -> None:
     """Ends of slices, added up in float32, once drifted away from the ranks."""
     rate, size, q = 2.0, 60, 100

@@ -586,6 +586,7 @@ def test_as_many_pieces_as_points_and_two():
     assert pieces.count == 192 and np.asarray(nonempty).sum() == 129 and np.asarray(pieces.values).max() == 64
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("few_digits", [False, builders.thorough(True)])
 def test_the_exponential_mechanism_takes_a_depth_that_jumps(few_digits):
     """41 of 101 points are equal: the depth goes up by 41 there, which is no step of a peak of unit steps."""
@@ -626,6 +627,7 @@ def test_a_run_with_noisy_sizes_pays_for_every_slice_and_for_a_replaced_point():
     assert dataclasses.replace(budget, count_epsilon=0.5).run(1).compute_apart.epsilon == 0.5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bits", [1024, builders.thorough(4096)])
 def test_the_exponential_mechanism_keeps_a_small_epsilon_on_wide_domains(bits):
     """Logs of lengths once were added to it where floats are 0.0002 apart: the loss was twice the epsilon."""

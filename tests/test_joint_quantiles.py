@@ -402,6 +402,7 @@ def test_bad_arguments_are_refused(given, error, match):
         quantiles.joint(**({"bits": 8, "fractions": [0.5], "epsilon": 1.0} | given))
 
 
+@pytest.mark.thorough
 def test_noise_that_does_not_fit_is_a_status_where_epsilon_is_traced():
     points = points_of([3, 5], 8)
     status = jax.jit(lambda e, key: quantiles.joint(bits=8, fractions=[0.5], epsilon=e)(key, points).status)

@@ -109,6 +109,7 @@ def test_all_neighbours_of_a_small_domain_keep_epsilon_and_less_is_refuted(share
     assert (worst <= 1e-12) == holds
 
 
+@pytest.mark.thorough
 def test_axes_have_noise_of_their_own() -> None:
     """On both axes the cut 7 has as many examples as the threshold requires: at times one axis finds it and the other does not.
 

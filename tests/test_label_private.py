@@ -65,6 +65,7 @@ def test_it_is_private_for_labels_and_needs_its_epsilon(concepts: Any, epsilon: 
     assert [x for *x, _ in report.worst_pair[0]] == [x for *x, _ in report.worst_pair[1]]
 
 
+@pytest.mark.thorough
 @over_first_class
 def test_examples_in_order_have_the_same_law(concepts: Any) -> None:
     """All labellings of all multisets of three examples on four points: equal points stay apart where examples come in order."""
@@ -534,6 +535,7 @@ def test_boxes_of_points_cut_out_what_boxes_can_and_count_what_they_label() -> N
     assert right[where].tolist() == [int(np.where(each, ones, zeros).sum()) for each in found]
 
 
+@pytest.mark.thorough
 def test_public_points_that_are_traced_show_in_the_status_and_the_law() -> None:
     sample = Sample(x=wide.from_ints([1, 2, 3], 2), y=[1, 0, 1])
 

@@ -124,6 +124,7 @@ def test_uniform_noise_is_best_where_only_delta_counts(learned):
     np.testing.assert_allclose(found.pmf_of_sizes()[:5], [1 / 9] * 5, rtol=0.02)
 
 
+@pytest.mark.thorough
 def test_a_loss_of_ones_own(learned):
     """A function equal to the absolute loss, tails added up term by term, costs what its closed form says."""
     found = learned(1.0, 0.0, 4, "absolute")
@@ -323,6 +324,7 @@ def test_a_gate_for_a_lead_that_is_sure_to_be_kept(gap, epsilon):
     assert gate.pmf([0, gap])[1] > 0.999
 
 
+@pytest.mark.thorough
 def test_a_gate_keeps_an_only_candidate_surely():
     """It is a constant; a candidate that leads by much is not kept surely."""
     gate = learned_gate.learn(gap=4, epsilon=1.0, delta=0.1, steps=20)
@@ -503,6 +505,7 @@ def test_outcomes_of_any_structure():
         assert audit_samples(first[name], second[name], delta=0.01).epsilon < 0.1
 
 
+@pytest.mark.thorough
 def test_outcomes_that_are_no_numbers_are_refused():
     key = jax.random.key(9)
     good = np.zeros((400, 3))  # in the shape of the next test, as a level is refused after the training

@@ -283,6 +283,7 @@ def test_scores_beyond_int32_are_refused():
             learned_selection.learn([[0, score]], [[1, 0]], epsilon=1.0, reach=4, steps=2)
 
 
+@pytest.mark.thorough
 def test_steps_of_two_have_derivatives(x64: None) -> None:
     """Where f is flat a level has no mass, but would have some if f rose there: the derivative accounts for it."""
     chooser = learned_selection.mechanism([0.99, 0.99], epsilon=1.0)

@@ -242,6 +242,7 @@ def is_right(learner: Any, sample: Sample, key: jax.Array, turn: jax.Array, here
     return random.decide(random.exponential(jax.random.fold_in(key, turn)), *odds)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bits", [thorough(1), 3, thorough(40), slow(60)])
 @pytest.mark.parametrize("kind", ["anywhere", thorough("at one end"), thorough("one"), "labels of any kind"])
 def test_a_binary_search_ends_where_all_of_its_turns_lead(bits: int, kind: str) -> None:
@@ -467,6 +468,7 @@ def test_trials_fail_as_often_as_their_exact_law_says() -> None:
 # ------------------------------------------------------------------------------------------------------ status, refusals
 
 
+@pytest.mark.thorough
 def test_many_labels_of_both_kinds_at_one_point_do_not_lead_out_of_the_domain() -> None:
     """710 examples at one point, half of them ones: the gaps between them are empty, of a score whose exponential no float32 holds.
 
@@ -658,6 +660,7 @@ def test_more_examples_than_rows_are_refused() -> None:
         )
 
 
+@pytest.mark.thorough
 def test_an_interval_that_runs_backwards_is_empty_and_an_output_that_is_none_is_refused():
     """BinarySearch subtracted what lies below the ends, and gave -0.02 for an interval whose ends were swapped."""
     learner, sample = thresholds.binary_search(bits=8, epsilon=1.0), sample_of([3, 9], [1, 0], 8, rows=4)
@@ -814,6 +817,7 @@ def test_domains_wider_than_floats_take_ints_for_events_and_outputs() -> None:
     assert wide.to_ints(jnp.stack([five.low, five.high])) == [5, 6]
 
 
+@pytest.mark.thorough
 def test_outputs_below_the_least_float_have_a_logarithm_and_its_derivative() -> None:
     sample = Sample(x=wide.from_ints([1] * 200 + [200] * 200, 8), y=[1] * 200 + [0] * 200)
 
@@ -830,6 +834,7 @@ def test_outputs_of_wide_domains_have_a_logarithm() -> None:
     assert np.isfinite(thresholds.erm(bits=160).log_prob(Sample(x=wide.from_ints([1, 2**159], 160), y=[1, 0]), 2**100))
 
 
+@pytest.mark.thorough
 def test_a_delta_of_zero_has_a_derivative() -> None:
     sample = Sample(x=wide.from_ints([1, 2, 3, 200], 8), y=[1, 1, 1, 0])
 

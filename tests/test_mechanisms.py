@@ -428,6 +428,7 @@ def test_counts_past_int32_and_negative_people_are_refused() -> None:
     assert select(jax.random.key(0), [3, -1]).status == Status.OUTSIDE_DOMAIN
 
 
+@pytest.mark.thorough
 def test_integers_of_which_a_difference_could_pass_int32_are_refused() -> None:
     far = [2**30, -(2**30)]
     for mechanism, data in (
@@ -521,6 +522,7 @@ def test_intervals_that_are_wider_than_an_integer_keep_their_probability() -> No
     np.testing.assert_allclose(found, np.array([1.0, math.exp(-1)]) / (1 + math.exp(-1)), rtol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mechanism", [thorough(exponential_piecewise), permute_and_flip_piecewise])
 def test_what_lies_beyond_the_range_is_never_drawn_however_good_it_is(mechanism: Any) -> None:
     """The quality is 0, 0, 3, 3, 3, 3, then 1000 beyond the range: 2,000 draws by chi-square; the uniform law is the control."""
@@ -958,6 +960,7 @@ def test_partition_selection_spends_its_budget_exactly(epsilon: float, delta: fl
 # AboveThreshold
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("threshold", [4.0, thorough(-20.0), thorough(30.0)])
 def test_above_threshold_law_against_adaptive_quadrature(threshold: float) -> None:
     queries = np.array([3.0, 5.0, 0.0, 4.0, 5.0])
@@ -986,6 +989,7 @@ def test_scores_of_16_bits_are_subtracted_in_32(dtype: Any) -> None:
     np.testing.assert_allclose(half.pmf(far), half.pmf(far.astype(np.float32)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", [np.int8, thorough(np.int16), thorough(np.int32)])
 def test_narrow_integers_are_the_same_traced(dtype: Any) -> None:
     scores = jnp.array([0, 5, 100], dtype)
@@ -1023,6 +1027,7 @@ def test_keys_of_the_older_form_draw_the_same() -> None:
         np.testing.assert_array_equal(new, old)
 
 
+@pytest.mark.thorough
 def test_above_threshold_law_has_right_derivatives_where_kinks_meet_cuts(x64: None) -> None:
     def law(epsilon: Any) -> Any:
         return jnp.exp(above_threshold.log_pmf(np.array([8, 6, 12]), 10, epsilon=epsilon))
@@ -1199,6 +1204,7 @@ def test_what_gives_no_probability_of_a_release_says_so():
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("left", "right"), [(1, 8), (2, 7), (6, 8)])
 def test_short_pieces_of_a_wide_domain_keep_their_lengths(left, right):
     """In units of the domain their logarithms would be off by 0.0002."""

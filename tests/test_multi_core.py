@@ -107,6 +107,7 @@ def test_columns_that_there_are_not_are_refused():
         sample.column(1.0)
 
 
+@pytest.mark.thorough
 def test_probabilities_that_round_to_one_are_multiplied_by_their_complements():
     count, q = 10**6, 2e-8
     laws = np.full((count, 2), [1 - q, q], np.float32)  # the product of what is stored first is 1

@@ -137,6 +137,7 @@ def test_success_is_exact_and_the_sampler_follows_it(name: str) -> None:
         assert 0 < released.mean() < 1  # both outcomes were seen
 
 
+@pytest.mark.thorough
 def test_more_items_than_can_be_enumerated_give_nan() -> None:
     learner = points.histogram_learner(bits=8, k=1, epsilon=1.0, delta=0.1)
     for items, known in ((10, True), (11, False)):
@@ -305,6 +306,7 @@ def test_guarantees() -> None:
     np.testing.assert_allclose([printed.epsilon, printed.delta], [1.5, 5e-7 + math.e * 0.25e-6], rtol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("calibration", ["proved", "printed"])
 def test_a_traced_alpha_or_beta_out_of_range_shows_in_the_status(calibration):
     sample = builders.multi_sample_of([0, 1, 1, 0, 1, 1, 1], [[0, 1]] * 7, 1, 7)

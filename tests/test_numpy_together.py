@@ -215,6 +215,7 @@ def test_running_sums_are_products_with_matrices(monkeypatch, wanted):
         np.testing.assert_allclose(summed, multiplied, rtol=1e-10)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("n", "m", "epsilon"), [(300, 3, 2.0), (302, 3, 2.0), (400, 2, 3.0)])
 def test_chains_for_several_sizes_leave_out_next_to_nothing(n, m, epsilon):
     """Few ranks and few sizes against all ranks of these sizes and the next ones: the same weights, though ranks are tied."""

@@ -59,6 +59,7 @@ def test_it_is_private_by_the_verifier(x64):
     assert report.delta_at(0.25) > 1e-3  # negative control
 
 
+@pytest.mark.thorough
 def test_it_is_not_zcdp_like_the_exponential_mechanism(x64):
     """If one of two equal weights falls by a factor of e, the divergence is above 2/8; the exponential mechanism is 1/8-zCDP."""
     made, other = (
@@ -184,6 +185,7 @@ def test_points_are_drawn_by_the_law_of_pieces():
     assert apart > 2  # negative control: they are not draws of the exponential mechanism
 
 
+@pytest.mark.thorough
 def test_draws_end_by_keys_that_stand_still_under_vmap():
     """rbg gives all lanes the words of the first lane's key: a lane whose loop goes on would see the same words for ever."""
     made = quantiles.permute_and_flip(bits=3, fractions=[0.25, 0.5, 0.75], epsilon=1.0)

@@ -239,6 +239,7 @@ def test_the_sampler_of_a_hash_follows_its_law() -> None:
         assert (stats.chisquare(seen[:9], runs * law / law.sum()).pvalue > FALSE_ALARM) == right
 
 
+@pytest.mark.thorough
 def test_one_program_serves_every_epsilon() -> None:
     sample = sample_of(MIXED, 3)
     points.exponential(bits=3, epsilon=0.5)(jax.random.key(0), sample)
@@ -248,6 +249,7 @@ def test_one_program_serves_every_epsilon() -> None:
     assert algorithm._run._cache_size() == before
 
 
+@pytest.mark.thorough
 def test_the_unseen_point_is_uniform_among_the_unseen() -> None:
     sample = sample_of([(x, 0) for x in (0, 1, 4, 7, 8, 15, 15)], 4)
     learner = points.exponential(bits=4, epsilon=1.0)
@@ -336,6 +338,7 @@ def test_laws_of_a_pac_experiment_are_the_frequencies_of_its_trials() -> None:
     assert abs(failed.sum() - laws.sum()) < stats.norm.isf(FALSE_ALARM / 2) * spread
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [builders.slow("random"), "hashed"])
 def test_laws_have_gradients_however_many_points_were_seen(name: str, x64: None) -> None:
     """Fifty distinct points: more than the few that samplers find one by one."""
@@ -453,6 +456,7 @@ def test_a_count_of_no_more_than_the_low_threshold_is_never_released() -> None:
     assert released[0] == released[1] == -math.inf < released[2]
 
 
+@pytest.mark.thorough
 def test_rounds_of_san_points_choose_by_coins_of_their_own() -> None:
     """Three points alike, two rounds: the pairs are equally likely; by the same coins twice one pair would never be chosen."""
     mechanism = sanitizer.san_points(bits=4, n=60, epsilon=4.0, delta=1e-6, alpha=0.9, allow_unproved=True)
@@ -590,6 +594,7 @@ def test_guarantees_follow_from_the_numbers_in_use() -> None:
     assert doubled.guarantee().epsilon == 2.0 and doubled.high < histogram.high
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["epsilon", "delta"])
 def test_a_parameter_that_nobody_could_check_shows_in_the_status(name: str) -> None:
     learner, sample = points.learn_points(bits=3, epsilon=1.0, delta=0.1), sample_of(MIXED, 3)
@@ -733,7 +738,7 @@ def test_the_margin_of_a_histogram_is_not_rounded_beside_millions(epsilon, delta
 
 
 @pytest.mark.parametrize(
-    "name", ["learn_points", "hashed", *map(builders.thorough, ("histogram", "point_learner", "sparse"))]
+    "name", ["learn_points", *map(builders.thorough, ("hashed", "histogram", "point_learner", "sparse"))]
 )
 def test_all_zero_shows_no_point_of_the_data(name: str) -> None:
     """A position that means nothing is released with the concept: it must not be a point of the data. No slot is empty."""
@@ -754,6 +759,7 @@ def test_all_zero_shows_no_point_of_the_data(name: str) -> None:
     assert zero.any() and not np.asarray(place)[zero].any()
 
 
+@pytest.mark.thorough
 def test_a_background_of_nearly_everything_leaves_what_it_leaves():
     law = concept.point_masses(bits=64, points=[3, 2**40], masses=[1.0, 3.0], target=2**40, background=1 - 1e-8)
     exact = (2**32 - int(law.background)) * 0.75 / 2**32

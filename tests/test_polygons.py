@@ -551,6 +551,7 @@ def test_bad_input_is_refused_by_name():
             call()
 
 
+@pytest.mark.thorough
 def test_the_law_keeps_areas_beside_any_epsilon():
     """Two points, each with as many ones as zeros: all halfplanes have the same error."""
     points, labels = [(100, 20)] * 10 + [(30, 200)] * 10, [0, 1] * 10
@@ -583,6 +584,7 @@ def test_data_put_together_by_hand_are_checked():
             mine.success_probability(Examples(**{**good, **changes}), error=0.5)
 
 
+@pytest.mark.thorough
 def test_a_law_that_may_be_rounding_is_none():
     """Of 9 points on a line with labels in turn, four are wrong under every halfplane; but in float32 they are on no line."""
     mine, side = halfplanes.exponential(bits=64, epsilon=40.0), 2**64

@@ -360,6 +360,7 @@ def test_narrow_gaps_between_slices_are_paid_for_to_the_last_rank():
     assert made.guarantee().delta == pytest.approx(bounds.noise_tail(2, room * SLICES["rank_epsilon"] / 2), rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_slices_that_touch_release_nothing():
     """N is n here, and the spacing small: all depends on whether noisy ranks are 2m + 1 apart, m = 1."""
     made = small_slices(delta=0.9, rank_epsilon=0.5, count_epsilon=600.0)

@@ -63,12 +63,14 @@ def test_the_choice_depends_on_public_facts():
     assert chosen(fractions=many[:99], rho=0.1) == "approximate"
 
 
+@pytest.mark.thorough
 def test_integers_of_64_bits_are_not_rounded():
     data = dpjax.Points.create(wide.from_ints([5] * 20 + [2**64 - 1] * 20, 64), 40)
     answer = dpjax.quantiles(data, [0.75], epsilon=50.0, key=jax.random.key(0), bits=64, algorithm="rank_exponential")
     assert answer.values.tolist() == [2**64 - 1]
 
 
+@pytest.mark.thorough
 def test_totals_are_stated_in_the_currency_asked():
     """The total is large enough for errors to be small; another test uses the same `algorithm`, so that its programs serve here as well."""
     mixed = asked(algorithm="approximate", epsilon=40.0, delta=1e-6)

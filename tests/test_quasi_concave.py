@@ -672,6 +672,7 @@ def test_traced_budgets_need_a_depth() -> None:
         jax.eval_shape(lambda epsilon: quasi_concave.amplified(bits=6, epsilon=epsilon, delta=0.4, beta=0.9), 2.0)
 
 
+@pytest.mark.thorough
 def test_values_that_floats_do_not_tell_apart_are_refused() -> None:
     """Neighbouring qualities around 2^30 were equal, or 64 apart: a loss of 4 where 1 is promised."""
     law = quasi_concave.exponential(bits=6, epsilon=1.0)
@@ -827,6 +828,7 @@ def test_unkept_promises_pass_the_test_with_probability_delta_at_most() -> None:
     assert log_passed <= math.log(float(budget.delta)) + 1e-5
 
 
+@pytest.mark.thorough
 def test_lengths_of_every_level_are_compared_in_units_of_the_first_promise(monkeypatch: Any) -> None:
     found, plain = [], recursion.window_quality
 
@@ -871,6 +873,7 @@ def test_the_top_of_f_is_no_more_than_the_test_has_shown(promise: float, alpha: 
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.thorough
 def test_a_traced_delta_of_zero_answers_nothing() -> None:
     pieces = ordered.from_breakpoints([0, 1], [0.0, 300.0], 1000, beyond=-math.inf)
     problem = quasi_concave.problem(pieces, promise=300.0, alpha=0.5)

@@ -236,6 +236,7 @@ def test_laws_on_a_wide_domain_are_the_naive_ones(x64):
         np.testing.assert_allclose(cells[:, 0], gaps[:, 20:40].sum(axis=1), rtol=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bits", [builders.thorough(1), builders.thorough(60), 64])
 @pytest.mark.parametrize("make", [builders.thorough(quantiles.rank_exponential), quantiles.permute_and_flip])
 def test_intervals_may_end_beyond_the_domain(make, bits):

@@ -16,7 +16,15 @@ PAGES = [
     *sorted(page for room in ("dpjax", "experiments", "figures") for page in (ROOT / room).rglob("README.md")),
     *sorted((ROOT / "guide").glob("*.md")),
 ]
-SLOW = {  # seconds of compilation each
+THOROUGH = {  # a second or more of compilation each
+    "guide/attack-0",
+    "guide/how_much_data-2",
+    "guide/how_to-1",
+    "guide/solutions-2",
+    "guide/solutions-3",
+    "guide/solutions-5",
+}
+SLOW = {  # many seconds of compilation each
     "dpjax/optimizers-0",
     "dpjax/optimizers-2",
     "dpjax/optimizers/quantiles-0",
@@ -49,8 +57,9 @@ def name(page: pathlib.Path) -> str:
 
 
 def example(name: str, block: str):
-    """An example as a test: thorough on the pages beside the code, whose docstrings have examples of their own, and slow if in SLOW."""
-    marks = [pytest.mark.slow] if name in SLOW else [pytest.mark.thorough] if name.startswith("dpjax/") else []
+    """An example as a test: slow if in SLOW, thorough in THOROUGH, or on a page beside the code: docstrings have examples of their own."""
+    thorough = name in THOROUGH or name.startswith("dpjax/")
+    marks = [pytest.mark.slow] if name in SLOW else [pytest.mark.thorough] if thorough else []
     return pytest.param(block, id=name, marks=marks)
 
 

@@ -682,6 +682,7 @@ def test_boxes_of_other_axes_are_refused():
     assert concept.log_uniform(bits=16, **sides).octaves.tolist() == [12, 10, 8]
 
 
+@pytest.mark.thorough
 def test_data_of_an_outer_function_are_checked_within_its_trace():
     learner = small(size=2, rate=None, epsilon=1.0, threshold=1, axes=1, bits=2, capacity=3)
     examples = examples_of([[0], [1], [2], [3], [3]], [1, 1, 1, 1, 0])

@@ -53,6 +53,7 @@ def labelled(values: Any, size: Any = None) -> Sample:
 # -------------------------------------------------------------------------------------------------------------- blocks
 
 
+@pytest.mark.thorough
 def test_blocks_cost_what_one_costs() -> None:
     """Two blocks of two rows: all sequences of four points. Blocks that overlap would cost twice as much."""
     report = check(reductions.block_sanitizer(blr(rows=2), block=2), n=4, domain=2, ordered=True)
@@ -125,6 +126,7 @@ def test_algorithm_b_has_the_law_of_its_plain_twin() -> None:
     np.testing.assert_allclose(law, np.outer(*vectors).ravel(), atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_algorithm_b_costs_no_more_than_two_sizes_and_two_parts() -> None:
     """All samples of four labelled points of one bit: (4 epsilon, 0), where 6 epsilon are printed; less than that is refuted."""
     epsilon = 0.5
@@ -133,6 +135,7 @@ def test_algorithm_b_costs_no_more_than_two_sizes_and_two_parts() -> None:
     assert report.refutes(Guarantee(2 * epsilon, 0.0, REPLACE_ONE))
 
 
+@pytest.mark.thorough
 def test_algorithm_b_on_blocks_of_rows() -> None:
     """A sanitizer that looks at the order of rows, which the shuffle makes private: all samples of three points, their orders within."""
     blocks = reductions.block_sanitizer(blr(epsilon=2.0), block=1)
@@ -215,6 +218,7 @@ def test_the_sampler_of_algorithm_b_follows_its_law() -> None:
     assert p_value(counts, 4096 * law) > FALSE_ALARM > p_value(counts, 4096 * np.roll(law, 1))
 
 
+@pytest.mark.thorough
 def test_sizes_and_databases_have_coins_of_their_own(monkeypatch: Any) -> None:
     """Privacy adds up the costs of independent draws: of both parts, neither the size nor the database gets a key of another."""
     algorithm, used, rates, plain_laplace = label(rows=2), [], set(), laplace.laplace
@@ -239,6 +243,7 @@ def test_sizes_and_databases_have_coins_of_their_own(monkeypatch: Any) -> None:
     assert rates == {float(algorithm.epsilon)}  # and both sizes are told with the epsilon that is paid for
 
 
+@pytest.mark.thorough
 def test_cut_padded_and_empty_parts() -> None:
     """With hardly any noise: seven points of label 0 in blocks of four become eight, none of label 1 stays none."""
     sanitizer = dense.blr(queries=dense.points(bits=2), rows=8, epsilon=300.0)

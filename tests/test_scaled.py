@@ -105,6 +105,7 @@ def test_pieces_of_scaled_points_are_those_of_whole_rows(depth):
             assert counted(built.starts, queries, side).tolist() == want, (name, side)
 
 
+@pytest.mark.thorough
 def test_runs_that_reach_an_end_of_the_range_have_the_digits_of_whole_rows():
     """More points on one side of the top than on the other: many, few or one number of digits; all or none of the points on one side."""
 

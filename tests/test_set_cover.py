@@ -373,6 +373,7 @@ def test_scores_move_apart_by_at_most_one():
             assert gap(b, 1) - gap(b, 0) == 1
 
 
+@pytest.mark.thorough
 def test_improbable_outputs_have_a_logarithm():
     mine = learner(50.0, k=2, rounds=4, accountant="composition", bits=1)
     data = Assignments.create([[1]] * 60 + [[0]] * 60, [1] * 60 + [0] * 60)

@@ -20,6 +20,7 @@ FEW = quantiles.shared(MEDIAN, fractions=[0.1, 0.45, 0.5, 0.95])
 DATA = Points.create(wide.from_ints([0, 2, 2, 3, 5, 5, 6, 6, 6, 7], 3))
 
 
+@pytest.mark.thorough
 def test_an_event_is_one_interval_for_each_fraction():
     law = np.asarray(MEDIAN.pmf(DATA))
     assert FEW.serves == (0, 1, 1, 2) and float(FEW.distance()) == pytest.approx(0.05)
@@ -62,6 +63,7 @@ def test_ends_serve_what_they_reach_and_nothing_else():
     assert quantiles.shared(MEDIAN, fractions=[0.01, 0.5, 0.99], ends=0.0).distance(ends=True) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [500, 501, 503])
 def test_an_end_errs_by_its_fraction_and_half_a_rank(n):
     points = Points.create(wide.from_ints(range(1, n + 1), 10), ordered=True)
@@ -203,6 +205,7 @@ def test_where_few_records_suffice_the_ends_need_some_for_rounding():
     assert offer.n == 99 == offer.make(99).sample_size(alpha=0.1, beta=0.1)  # 0.0051 n is half a rank
 
 
+@pytest.mark.thorough
 def test_shared_slices_are_large_enough_where_two_fractions_are_rounded_to_different_ranks():
     """At 21 points 0.499 and 0.501 mean ranks 10 and 11: an answer m - 1 ranks from the one is m from the other."""
     solver = interior_point.exponential(bits=16, epsilon=3.0)
@@ -215,5 +218,6 @@ def test_shared_slices_are_large_enough_where_two_fractions_are_rounded_to_diffe
         assert float(few.failure_probability(points, error=0.2163)) <= 0.0201
 
 
+@pytest.mark.thorough
 def test_a_curved_tree_score_has_no_bounded_range():
     assert not interior_point.flat_tree_score_planned(bits=4, epsilon=1.0, beta=0.1, evaluations=1).bounded_range

@@ -59,6 +59,7 @@ def test_scikit_learns_own_checks(estimator):
     assert len(results) > 40 and others <= {"check_array_api_input"}
 
 
+@pytest.mark.thorough
 def test_thresholds_follow_the_law():
     """A chi-square of 200 fits against the exact law on codes; the law for the other labels is refuted (control)."""
     x, y = np.array([[0.0], [1.0], [1.0], [3.0], [9.0]]), np.array(["no", "no", "yes", "yes", "yes"])
@@ -140,6 +141,7 @@ def test_where_nothing_is_released_the_rectangle_is_empty(monkeypatch):
     assert not fit.predict(x).any() and (fit.low_[0], fit.high_[0]) == (np.inf, -np.inf)
 
 
+@pytest.mark.thorough
 def test_each_column_has_coins_of_its_own():
     """Even with one seed: with the same noise in both, the columns together would reveal more about a row than their budgets allow."""
     x = np.random.default_rng(0).integers(0, 1000, (3000, 1)).repeat(2, axis=1)  # the program of the next test
@@ -215,6 +217,7 @@ def test_a_first_fit_that_fails_leaves_an_estimator_unfitted(kind):
         (estimator.predict if hasattr(estimator, "predict") else estimator.transform)(x)
 
 
+@pytest.mark.thorough
 def test_a_later_fit_that_fails_leaves_the_last_one():
     x = np.arange(4.0)[:, None]  # of two bits, as elsewhere in this file
     learner = PrivateThreshold(20.0, low=0, high=3, unit=1, random_state=0).fit(x, np.where(x[:, 0] > 1, "b", "a"))
@@ -259,6 +262,7 @@ def test_dates_in_lists_and_object_arrays_are_no_counts(days):
         PrivateQuantiles(low=0, high=1, unit=1).fit(days)
 
 
+@pytest.mark.thorough
 def test_a_fit_that_fails_leaves_the_last_one_as_it_was():
     """This includes what scikit-learn's validation has already set: otherwise predictions would be about other columns."""
     pandas = pytest.importorskip("pandas")

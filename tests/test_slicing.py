@@ -64,6 +64,7 @@ def test_cut_takes_the_first(case):
         assert np.array_equal(taken | rest, remaining) and not np.any(taken & rest)
 
 
+@pytest.mark.thorough
 def test_cut_under_x64(x64):
     remaining, keys, lists = list(cases())[4]
     run = jax.jit(lambda k, rate: cut(k, jnp.asarray(remaining), 3, order=keys, slice_epsilon=rate)[0])

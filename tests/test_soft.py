@@ -154,6 +154,7 @@ def kolmogorov(sample, ends, masses):
     return max(np.max(np.arange(1, len(x) + 1) / len(x) - cdf), np.max(cdf - np.arange(len(x)) / len(x)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name if name == "threshold" else builders.thorough(name) for name in POINTS])
 def test_the_law_of_points_tends_to_the_exact_one(name):
     ends, masses = map(np.asarray, POINTS[name](temperature=0.0).law(*DATA[name]))
@@ -288,6 +289,7 @@ def test_the_leader_of_large_whole_scores_is_the_best():
     assert mechanism(jax.random.key(0), scores).tolist() == [0.0, 1.0, 0.0]
 
 
+@pytest.mark.thorough
 def test_empty_data():
     """No value: a uniform point. No candidate: no weight, and ⊥ for sure."""
     none = np.zeros(0)
@@ -301,6 +303,7 @@ def test_empty_data():
         assert (drawn == np.arange(drawn.shape[1]) // 5).all()
 
 
+@pytest.mark.thorough
 def test_what_traced_data_hide_comes_back_as_nan():
     broken, fine = np.float32([1.0, np.nan, 2.0]), np.float32([1.0, 5.0, 2.0])
     concrete = jax.jit(lambda scores: EVERY["concrete"](temperature=0.5)(jax.random.key(0), scores))
@@ -360,6 +363,7 @@ def test_what_hardly_ever_ends_in_bottom_keeps_the_digits_of_its_logarithm():
     assert exact < -20 and float(found) == pytest.approx(exact, rel=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["stability", builders.thorough("threshold")])
 def test_scan_vmap_and_jit_agree_with_a_loop(name):
     """Over keys and temperatures; the loop calls a mechanism one run at a time."""
@@ -439,6 +443,7 @@ def test_score_functions_are_unbiased_and_straight_through_is_not():
     assert is_biased(gradients(through), exact)  # negative control
 
 
+@pytest.mark.thorough
 def test_the_score_function_knows_bottom_and_densities():
     """A_dist's ⊥ has a probability of its own; Laplace noise a density: gradients of E[loss] by law, and by closed form."""
     scores = np.array([4.0, 2.0], np.float32)

@@ -109,6 +109,7 @@ def test_the_loss_is_epsilon_over_all_neighbours(epsilon: float) -> None:
 # ------------------------------------------------------------------------------------------------------------- strangers
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("bits", "spurious"), [(64, 6.0), builders.thorough(1024, 0.7)])
 def test_strangers_of_wide_domains(bits: int, spurious: float) -> None:
     """Their number is binomial, in the limit Poisson; they are uniform, and exceed the threshold geometrically."""
@@ -189,6 +190,7 @@ def test_soft_thresholding_takes_nearly_half() -> None:
 # ------------------------------------------------------------------------------------------------------- labelled points
 
 
+@pytest.mark.thorough
 def test_a_learner_with_strangers_follows_the_plain_law() -> None:
     """Two concepts over two points, thresholds low enough for strangers of either point; the law at another epsilon is refuted."""
     pairs = [(0, (0, 1))] * 3 + [(1, (1, 0))] * 2
@@ -359,6 +361,7 @@ def test_room_for_arrivals() -> None:
         assert stats.poisson.sf(module._room(arrivals) - 8, arrivals) > 2.0**-80
 
 
+@pytest.mark.thorough
 def test_traced_parameters_run_in_one_program_and_too_many_strangers_are_refused() -> None:
     data = Points.create(wide.from_ints([5] * 60, 64))
 

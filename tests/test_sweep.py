@@ -132,6 +132,7 @@ def test_the_n_found_is_the_least_by_the_law_itself() -> None:
     assert found["n"] == 1 + max(n for n, mean in enumerate(means, 1) if mean > 0.2)
 
 
+@pytest.mark.thorough
 def test_other_series_and_settings_change_nothing(curve: Any) -> None:
     alone = least_n({"largest": largest}, **{**GIVEN, "over": {"bits": [8]}}).to_rows()
     assert alone == [row for row in curve.to_rows() if row["series"] == "largest" and row["bits"] == 8]
@@ -166,6 +167,7 @@ def test_there_is_room_for_half_of_what_a_theorem_asks_for() -> None:
     assert [sweep._room(Largest(6), 0.1, 0.1, start) for start in (64, 200)] == [255, 1023]
 
 
+@pytest.mark.thorough
 def test_a_distribution_takes_what_it_names() -> None:
     """The settings that a distribution is made from decide which data are drawn."""
     over = {"bits": [6], "epsilon": [1.0, 2.0]}
@@ -227,6 +229,7 @@ class Refusing(Largest):
         return Outcome.of(super().__call__(key, sample), status, {})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("sweep_of", "learner"),
     [
@@ -266,6 +269,7 @@ def test_a_distribution_that_draws_with_numpy_is_refused(by: str) -> None:
         dpjax.failures({"exponential": exponential}, **given)
 
 
+@pytest.mark.thorough
 def test_probabilities_beyond_1_are_refused_whatever_setting_has_them() -> None:
     """The first setting of a series is compared with runs, the others are not."""
 
@@ -374,6 +378,7 @@ class NoNumber:
         return hypothesis * jnp.nan
 
 
+@pytest.mark.thorough
 def test_errors_that_are_no_numbers_are_not_failures() -> None:
     given: dict[str, Any] = {"distribution": NoNumber, "over": {"s": [1]}, "n": 30, "alpha": 0.2, "trials": 32}
     with pytest.raises(ValueError, match=r"series 'a' at .* must have errors that are numbers, got NaN"):
@@ -514,6 +519,7 @@ def test_a_law_of_what_cannot_be_batched_is_taken() -> None:
     assert dpjax.failures({"mine": Called}, **given).rows[0]["by"] == "law"
 
 
+@pytest.mark.thorough
 def test_a_law_that_is_not_implemented_is_none() -> None:
     class Elsewhere(Swapped):
         def probability(self, sample: Any, event: Any) -> Any:

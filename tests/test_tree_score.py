@@ -168,6 +168,7 @@ def test_how_far_the_theorem_is_above_the_exact_least_size(bits):
         assert 0 <= enough - least <= (1 if bits >= 24 else 2 / epsilon)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("bits", "n", "too_few"),
     [

@@ -292,6 +292,7 @@ LEARNER = pac.Experiment(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("run, params", [(looping, np.zeros(100, np.float32)), (pac.trial, LEARNER)])
 def test_the_bytes_of_a_trial_are_what_a_batch_takes_more_for_each(run, params):
     params = engine.tree_of_arrays(params)

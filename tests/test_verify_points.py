@@ -391,6 +391,7 @@ def test_printed_point_learner_breaks_its_claim_and_keeps_what_is_proved() -> No
     assert not found.refutes(proved.guarantee())
 
 
+@pytest.mark.thorough
 def test_the_law_from_counts_is_that_of_the_items_of_a_sample() -> None:
     """The learner finds in the rows what the verifier builds from counts, so the two tests above are about the learner."""
     counts = histograms(8, [6])[::97]

@@ -49,6 +49,7 @@ def test_shares_and_errors_are_those_of_the_definition():
 errors = jax.jit(lambda one, other: (one.threshold_error(other), one.threshold_error(Weighted.of(other))))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [3, thorough(40)])
 def test_points_in_order_need_not_be_brought_together(rows):
     """With more or fewer points than the database has, equal ones, and rows that do not count."""

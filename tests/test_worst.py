@@ -79,6 +79,7 @@ def test_a_law_of_real_counts_is_the_law_where_counts_are_whole(name: str, x64: 
     assert np.abs(between - expected).max() > 1e-3  # negative control: counts matter
 
 
+@pytest.mark.thorough
 def test_a_law_of_many_real_counts_keeps_its_digits() -> None:
     """On plateaus, in 32 bits: P[within] and P[not] sum to 1 however many points there are, and both are those of the exact mechanism."""
     algorithm = interior_point.exponential(bits=20, epsilon=1.0)
@@ -200,6 +201,7 @@ def test_where_counts_are_whole_the_relaxed_failure_is_the_exact_one() -> None:
     assert found.failure > 0.1 and found.relaxed.tolist() == [[pytest.approx(found.failure, rel=1e-12)]]
 
 
+@pytest.mark.thorough
 def test_counts_are_rounded_to_whole_ones_with_their_total() -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(9), 5) * 17
     rounded = jax.jit(search.rounded)
@@ -314,6 +316,7 @@ class OfSome(Commonest):
         return jnp.where((size >= 1) & (size <= values.shape[0]), super().pmf(data), jnp.nan)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("own", [builders.thorough(False), True])
 @pytest.mark.parametrize("n, relation", [(8, REPLACE_ONE), (1, ADD_OR_REMOVE_ONE)], ids=["more than rows", "none"])
 def test_a_number_of_records_for_which_there_is_no_law_is_refused_by_name(n: int, relation: str, own: bool) -> None:
