@@ -26,7 +26,7 @@ class Budget:
     calibration: str = static()
 
     @property
-    def choose(self) -> Float[Array, ""]:
+    def choose(self) -> Float[Any, ""]:
         """epsilon of this level's exponential mechanism."""
         return self.epsilon
 
@@ -87,7 +87,7 @@ class Split:
         return "proved"
 
     @property
-    def choose(self) -> Float[Array, ""]:
+    def choose(self) -> Float[Any, ""]:
         """epsilon of this level's exponential mechanism."""
         return self.choices[0]
 
