@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, slicing
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_epsilon, slicing
+from dpjax.accounting.bounded import independent_each
 from dpjax.optimizers import interior_point, quantiles
 from dpjax.sanitizers import cdf
 from dpjax.trials import estimates
@@ -37,22 +38,20 @@ def _half(solver: Any, count: int, settings: Settings) -> int:
 
 def _direct(count: int, settings: Settings) -> quantiles.DirectQuantiles:
     """One run for each quantile; slices of neighbours have distance 2, and runs are composed over all quantiles."""
-    epsilon = slicing.largest(lambda e: _plain(e, count), _total(settings), accountant="optimal") / 2
-    solver = interior_point.exponential(bits=settings["bits"], epsilon=epsilon)
+    each = independent_each(Guarantee(settings["epsilon"], settings["delta"], ADD_OR_REMOVE_ONE), count)
+    solver = interior_point.exponential(bits=settings["bits"], epsilon=each.epsilon / 2)
     fractions = [i / (count + 1) for i in range(1, count + 1)]
-    return quantiles.direct(
-        solver=solver, fractions=fractions, m=_half(solver, count, settings), beta=settings["beta"] / 3
-    )
+    given = {"m": _half(solver, count, settings), "beta": settings["beta"] / 3, "delta": settings["delta"]}
+    return quantiles.direct(solver=solver, fractions=fractions, accountant="bounded", **given)
 
 
 def _recursive(count: int, settings: Settings) -> quantiles.RecursiveQuantiles:
     """Recursive medians; slices of neighbours have distance 2, and runs are composed over the levels."""
     levels = (count + 1).bit_length() - 1
-    epsilon = slicing.largest(lambda e: _plain(e, levels), _total(settings), accountant="optimal") / 2
-    solver = interior_point.exponential(bits=settings["bits"] + TIES, epsilon=epsilon)
-    return quantiles.recursive(
-        solver=solver, bits=settings["bits"], depth=levels, m=_half(solver, count, settings), beta=settings["beta"] / 3
-    )
+    each = exponential_epsilon(levels, epsilon=settings["epsilon"], delta=settings["delta"])
+    solver = interior_point.exponential(bits=settings["bits"] + TIES, epsilon=each / 2)
+    given = {"m": _half(solver, count, settings), "beta": settings["beta"] / 3, "delta": settings["delta"]}
+    return quantiles.recursive(solver=solver, bits=settings["bits"], depth=levels, accountant="adaptive", **given)
 
 
 def _sliced(count: int, settings: Settings) -> quantiles.SlicedQuantiles:
@@ -77,16 +76,6 @@ def _sliced(count: int, settings: Settings) -> quantiles.SlicedQuantiles:
         delta=settings["delta"],
         beta=settings["beta"],
     )
-
-
-def _plain(epsilon: float, runs: int) -> slicing.Run:
-    """`runs` runs at epsilon, to be composed optimally; slice noise plays no part in that."""
-    compute = Guarantee(epsilon / 2, 0.0, ADD_OR_REMOVE_ONE)
-    return slicing.Run(1.0, compute, slices=runs)
-
-
-def _total(settings: Settings) -> Guarantee:
-    return Guarantee(settings["epsilon"], settings["delta"], ADD_OR_REMOVE_ONE)
 
 
 def upper_quantile(values: np.ndarray, rank: float, *, level: float) -> estimates.Estimate:

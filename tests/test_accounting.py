@@ -620,11 +620,27 @@ def test_the_bound_for_adaptive_mechanisms_lies_just_above_what_adversaries_reac
     assert independent <= bound <= 1.1 * independent
 
 
+@pytest.mark.parametrize("count", [1, 2, 7, 40, 64, 65, 1000])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.1, 0.05), (8.0, 1e-9), (100.0, 1e-4), (1e-3, 1e-12)])
+def test_totals_of_adaptive_mechanisms_are_those_that_they_were_chosen_for(count, epsilon, delta):
+    each = accounting.exponential_epsilon(count, epsilon=epsilon, delta=delta)
+    stated = adaptive.adaptive_total(Guarantee(each, 0.0, ADD), count, delta)
+    assert stated.delta == delta and stated.relation == ADD and 0.99 * epsilon < stated.epsilon <= epsilon
+    more = adaptive.adaptive_total(Guarantee(1.01 * each, 0.0, ADD), count, delta)
+    assert stated.epsilon < more.epsilon < 1.1 * epsilon
+    assert adaptive.adaptive_total(Guarantee(0.25, 0.0, ADD), 4, 0.0) == Guarantee(1.0, 0.0, ADD)
+
+
+@pytest.mark.parametrize(("count", "each", "delta"), [(2, 0.6, 0.02), (6, 4.0, 0.1), (16, 0.1, 1e-6)])
+def test_no_adversary_exceeds_a_total_of_adaptive_mechanisms(count, each, delta):
+    stated = adaptive.adaptive_total(Guarantee(each, 0.0, ADD), count, delta)
+    assert 0.9 * delta < adaptive_delta(each, count, stated.epsilon) <= delta
+    assert stated.epsilon < 0.99 * accounting.optimal({Guarantee(each, 0.0, ADD): count}, delta=delta).epsilon
+
+
 def test_totals_beyond_what_ranges_use_leave_no_less_and_large_deltas_take_few_values(monkeypatch):
     calls, original = [], adaptive.adaptive_delta
-    monkeypatch.setattr(
-        "dpjax.accounting.exponential.adaptive_delta", lambda *given: calls.append(0) or original(*given)
-    )
+    monkeypatch.setattr("dpjax.accounting.adaptive.adaptive_delta", lambda *given: calls.append(0) or original(*given))
     of = accounting.exponential_epsilon
     for count, delta in ((2, 0.9), (64, 1e-6), (64, 1 - 1e-15)):
         at = [of(count, epsilon=epsilon, delta=delta) for epsilon in (499.0, 500.0, 501.0, 1e4, 1e300)]
@@ -684,7 +700,7 @@ def test_concentrations_of_exponential_mechanisms_never_add_up_to_more_than_rho(
 def test_totals_of_exponential_mechanisms_are_the_better_of_both():
     of = accounting.exponential_epsilon
     assert of(3, epsilon=1.0) == accounting.calibrate(Guarantee(1.0, 0.0, ADD), 3, accountant="basic").epsilon
-    assert of(1, epsilon=1.0, delta=0.1) == accounting.largest_range(1.0, 0.1)
+    assert of(1, epsilon=1.0, delta=0.1) == pytest.approx(float(accounting.largest_range(1.0, 0.1)), rel=1e-10)
     assert of(5, epsilon=1.0, delta=1e-6) * 5 > 1.16  # neither sums of ranges nor concentration leave more than 1.001
     assert of(64, epsilon=1.0, delta=1e-6) > 1.06 * of(65, epsilon=1.0, delta=1e-6)  # concentration, for more than 64
     assert (

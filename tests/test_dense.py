@@ -220,10 +220,24 @@ def test_multiplicative_weights_is_private_and_not_more_private() -> None:
     report = check(sanitizer, n=3, domain=4)
     assert report.exact and report.holds and report.guarantee == Guarantee(1.0, 0.0, REPLACE_ONE)
     assert report.refutes(Guarantee(0.5, 0.0, REPLACE_ONE))  # what one round costs
-    approximate = weights("thresholds", rounds=3, delta=0.05)
+    approximate = weights("thresholds", rounds=3, delta=0.05, accountant="optimal")
     assert float(approximate.round_epsilon) > 1.0 / 3
     report = check(approximate, n=3, domain=3)
     assert report.holds and report.refutes(Guarantee(0.3, 0.01, REPLACE_ONE))
+
+
+@pytest.mark.parametrize(("rounds", "epsilon", "delta", "least"), [(2, 0.3, 0.1, 0.098), (3, 1.0, 0.05, 0.04)])
+def test_choices_whose_ranges_are_composed_spend_most_of_delta_and_no_more(
+    rounds: int, epsilon: float, delta: float, least: float
+) -> None:
+    """Choices at the optimal composition of pure mechanisms, at half the budget, spend less than a tenth of it."""
+    given = {"queries": dense.points(bits=1), "rounds": rounds, "epsilon": epsilon, "delta": delta}
+    made, pure = (dense.multiplicative_weights(**given, accountant=name) for name in (None, "optimal"))
+    assert float(made.round_epsilon) > 1.9 * float(pure.round_epsilon)
+    assert made.guarantee().covers(epsilon, delta) and made.guarantee().epsilon > 0.99 * epsilon
+    reports = [check(each, n=2, domain=2, epsilon=epsilon) for each in (made, pure)]
+    assert all(report.exact and report.holds for report in reports)
+    assert reports[1].delta < delta / 10 < least < reports[0].delta <= delta
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from dpjax import Points, Sample, Status
-from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, exponential_epsilon
 from dpjax.accounting.bounded import independent_each
 from dpjax.concepts import thresholds as concept
 from dpjax.core.pytree import frozen, static
@@ -189,6 +189,23 @@ def test_no_neighbouring_points_refute_recursive_quartiles() -> None:
     )
     assert mechanism.guarantee() == Guarantee(4 * EPSILON, 0.0, ADD_OR_REMOVE_ONE)
     holds_and_is_needed(table, neighbours(counts, ADD_OR_REMOVE_ONE), mechanism.guarantee())
+
+
+@pytest.mark.thorough
+def test_levels_of_recursive_quartiles_compose_by_their_ranges() -> None:
+    """By the naive law, on all multisets of up to four of four points, at a budget for the total: nearly all of delta is spent."""
+    total = Guarantee(1.0, 0.05, ADD_OR_REMOVE_ONE)
+    each = exponential_epsilon(2, epsilon=total.epsilon, delta=total.delta) / 2
+    solver = interior_point.exponential(bits=2, epsilon=each)
+    given = {"solver": solver, "bits": 2, "depth": 2, "m": 1, "allow_unproved": True, "delta": total.delta}
+    mechanism = quantiles.recursive(**given, accountant="adaptive")
+    assert mechanism.guarantee().covers(1.0, 0.05)
+    assert quantiles.recursive(**given, accountant="optimal").guarantee().epsilon > 1.1
+    counts, values, sizes = all_points(4, 4)
+    table = np.array([quartiles_law(r[:n].tolist(), each) for r, n in zip(values, sizes, strict=True)])
+    pairs = neighbours(counts, ADD_OR_REMOVE_ONE)
+    assert not refuted(table, pairs, mechanism.guarantee())
+    assert refuted(table, pairs, dataclasses.replace(total, delta=0.048))
 
 
 # ------------------------------------------------------------------------------------------------- samplers and laws

@@ -11,7 +11,7 @@ import pytest
 from builders import assignments_of, thorough
 from scipy import stats
 
-from dpjax import bounds
+from dpjax import accounting, bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, set_cover
 from dpjax.concepts import conjunctions as concept
 from dpjax.concepts.conjunctions import Literals
@@ -145,6 +145,18 @@ def test_without_noise_half_the_rate_is_refuted_and_composition_holds(datasets):
     assert not worst.refutes(Guarantee(2.0, set_cover.process_delta(2.0, 2.0), ADD_OR_REMOVE_ONE))
     stated = mine.guarantee()
     assert not exact.worst_of_table(table, *datasets, stated.epsilon).refutes(stated)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.01), (0.3, 0.05)])
+def test_rounds_whose_ranges_are_composed_keep_the_total_and_no_smaller_delta(epsilon, delta, datasets):
+    rate = accounting.exponential_epsilon(3, epsilon=epsilon, delta=delta)
+    assert rate > 1.15 * accounting.calibrate(Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), 3, delta_share=0.0).epsilon
+    mine = dataclasses.replace(learner(rate, np.inf, shift=0, accountant="composition"), delta=np.float64(delta))
+    stated = mine.guarantee()
+    assert stated.covers(epsilon, delta) and stated.epsilon > 0.99 * epsilon
+    table = exact.probabilities(lambda data: mine.log_masses(data), datasets[0])
+    worst = exact.worst_of_table(table, *datasets, epsilon)
+    assert not worst.refutes(stated) and worst.refutes(Guarantee(epsilon, delta / 4, ADD_OR_REMOVE_ONE))
 
 
 def adversary(rate, epsilon, rounds):

@@ -20,15 +20,23 @@ bound is
 and (1 - u) s is greatest in the middle, 1/(e^(h/2) + 1)^2. What this adds to the larger F falls like h^2.
 """
 
+import functools
 import math
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from dpjax.core import arguments
+from dpjax.accounting.bounded import independent_each, independent_total
+from dpjax.accounting.calibration import calibrate
+from dpjax.accounting.composition import basic, few_losses, optimal
+from dpjax.accounting.exponential import currency, largest_range, largest_rho
+from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments, bisection
 
+ADAPTIVE = "adaptive"  # the accountant's name
 MOST = 64  # mechanisms, for which a value takes some ten milliseconds
 _LONGEST = 1000.0  # nats, for which e^h is a float
+_LARGEST = 500.0  # nats of a total that are used; what keeps so much keeps more
 
 
 def adaptive_delta(count: int, each: float, epsilon: float) -> float:
@@ -65,3 +73,121 @@ def adaptive_delta(count: int, each: float, epsilon: float) -> float:
         between = bend * np.maximum(math.exp(step) * rise[1:] - rise[:-1], 0.0)
         value = np.max(np.maximum(reached[1:], reached[:-1]) + between, axis=0)
     return min(float(value[0]) * (1 + 2.0**-40), 1.0)
+
+
+def exponential_epsilon(
+    count: int, *, epsilon: float | None = None, delta: float = 0.0, rho: float | None = None
+) -> float:
+    """The largest epsilon of each of `count` adaptive exponential mechanisms that together keep (epsilon, delta), or rho-zCDP.
+
+    For (epsilon, delta) it is the best of four: basic composition; optimal composition of pure mechanisms, which does not know that ranges
+    are bounded (`calibrate`; computed for a count of up to 2^20 only); r^2/8-zCDP for each; and, for up to 64, what ranges allow, but for
+    a few thousandths; for some hundredths at a delta far below 1e-15 or an epsilon in the hundreds. For rho it is sqrt(8 rho / count).
+
+    Args:
+      count: the number of mechanisms, >= 1.
+      epsilon: the total epsilon, > 0, finite; or else rho is given.
+      delta: the total delta, in [0, 1).
+      rho: the total rho of zero-concentrated privacy, > 0, finite.
+
+    Returns:
+      r: mechanisms with P[z] proportional to exp(lambda u(z)) may have lambda range(u - u') <= r. That is `r q / (2 s)` in the exponent for
+      a score q of sensitivity s, and each mechanism by itself promises (r, 0).
+
+    Raises:
+      TypeError, ValueError: an argument out of range; both epsilon and rho, or neither; a delta with rho.
+
+    >>> round(exponential_epsilon(10, epsilon=1.0, delta=1e-6), 3), round(exponential_epsilon(100, epsilon=1.0, delta=1e-6), 4)
+    (0.153, 0.0441)
+    >>> round(exponential_epsilon(100, rho=0.02), 4)
+    0.04
+    >>> exponential_epsilon(4, epsilon=1.0)
+    0.25
+    """
+    count = arguments.count("count", count)
+    currency(epsilon, delta, rho)
+    if rho is not None:
+        rho = arguments.number("rho", rho, above=0.0, below=math.inf)
+        # Root by root: 8 rho may overflow, and rho / count may be so small that digits are lost.
+        return math.sqrt(8) * (math.sqrt(rho) / math.sqrt(count)) * (1 - 2.0**-50)
+    return _each(
+        count,
+        arguments.number("epsilon", epsilon, above=0.0, below=math.inf),
+        arguments.number("delta", delta, at_least=0.0, below=1.0),
+    )
+
+
+def adaptive_total(each: Guarantee, count: int, delta: float) -> Guarantee:
+    """What `count` adaptively chosen exponential mechanisms keep together at a total delta: `exponential_epsilon` backwards, rounded up.
+
+    Args:
+      each: (r, 0), if `lambda range(u - u')` is at most r.
+      count: the number of mechanisms.
+      delta: the total delta, in [0, 1).
+
+    >>> adaptive_total(Guarantee(0.153, 0.0, "REPLACE_ONE"), 10, 1e-6).covers(1.0, 1e-6)
+    True
+    """
+    if delta == 0.0:
+        return basic({each: count})
+    if count == 1:
+        return independent_total(each, 1, delta)
+    return Guarantee(_total(count, each.epsilon, delta), delta, each.relation)
+
+
+@functools.lru_cache(maxsize=4096)
+def _each(count: int, epsilon: float, delta: float) -> float:
+    """`exponential_epsilon` of known numbers."""
+    total = Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)  # of any relation: the numbers are the same
+    if count == 1:
+        return independent_each(total, 1).epsilon if delta > 0.0 else epsilon
+    pure = "optimal" if delta > 0.0 and few_losses([count]) else "basic"
+    each = calibrate(total, count, accountant=pure, delta_share=0.0).epsilon
+    each = max(each, math.sqrt(8) * (math.sqrt(float(largest_rho(epsilon, delta))) / math.sqrt(count)))
+    if delta == 0.0 or count > MOST:
+        return each
+    # Mechanisms that are (epsilon/count, delta/count)-private each keep the total, too: no bad start where delta is far above epsilon.
+    part = Guarantee(epsilon / count, delta / count, ADD_OR_REMOVE_ONE)
+    each = max(each, independent_each(part, 1).epsilon * (1 - 2.0**-50))
+    used = min(epsilon, _LARGEST)
+    longest = float(largest_range(used, delta))
+    if each >= longest:
+        return each
+
+    def keeps(each: float) -> bool:
+        return adaptive_delta(count, each, used) <= delta
+
+    low, high = each, min(1.25 * each, longest)
+    while high < longest and keeps(high):
+        low, high = high, min(1.25 * high, longest)
+    # A millionth less, so that `_total`, which is not quite exact, finds no more than this epsilon.
+    return max(each, bisection.largest_float(keeps, low, high, precision=2.0**-11) * (1 - 2.0**-20))
+
+
+@functools.lru_cache(maxsize=4096)
+def _total(count: int, each: float, delta: float) -> float:
+    """`adaptive_total` for two mechanisms or more: the least of what the four ways of `_each` give."""
+    from scipy import optimize  # slow to import
+
+    parts = {Guarantee(each, 0.0, ADD_OR_REMOVE_ONE): count}
+    most = optimal(parts, delta=delta).epsilon if few_losses([count]) else basic(parts).epsilon
+    # `largest_rho` gives up far more than 2^-36 of itself for rounding.
+    rho = count * each**2 / 8 * (1 - 2.0**-36)
+    most = bisection.least_float(lambda epsilon: largest_rho(epsilon, delta) >= rho, 0.0, most, precision=2.0**-40)
+    if count > MOST:
+        return most
+    alone = independent_total(Guarantee(each, 0.0, ADD_OR_REMOVE_ONE), 1, delta / count)
+    most = min(most, count * alone.epsilon)
+    if each > _LONGEST:
+        return most
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(adaptive_delta(count, each, epsilon), 1e-320)) - math.log(delta)
+
+    high = min(most, _LARGEST)
+    if excess(high) >= 0.0:
+        return most
+    if excess(0.0) <= 0.0:
+        return 0.0
+    found = float(optimize.brentq(excess, 0.0, high, xtol=2.0**-26 * high, rtol=2.0**-40)) + 2.0**-25 * high
+    return min(most, found) if excess(found) <= 0.0 else most

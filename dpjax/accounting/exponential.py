@@ -24,22 +24,16 @@ whose right side is delta at rho(a) = (epsilon + (ln(delta a) + (a + 1) ln(1 + 1
 greatest rho(a) over a list of them.
 """
 
-import math
 from typing import Any
 
 import numpy as np
 
-from dpjax.accounting.adaptive import MOST, adaptive_delta
-from dpjax.accounting.calibration import calibrate
-from dpjax.accounting.composition import few_losses
-from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.core import arguments, bisection
+from dpjax.core import arguments
 
 # The a that are tried, relative to the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): adjacent ones differ by 4.4 %.
 _ORDERS = np.geomspace(1 / 8, 8, 97)
 # And smaller ones, in absolute terms, the best where delta is not far below epsilon: adjacent ones differ by 10.7 %.
 _LESSER = np.geomspace(1 / 8, 2.0**44, 321)
-_LARGEST = 500.0  # nats of a total that `adaptive` uses; what keeps so much keeps more
 # What is given up for rounding: even in float32 the sum in rho(a) loses less than half of it.
 _SAFE = 1.0 - 4e-6
 
@@ -154,70 +148,6 @@ def exponential_total(rate: float, *, ranges: float, squares: float, delta: floa
         enough = exponential_rate(middle, delta, ranges=ranges, squares=squares, independent=True) >= rate
         low, high = (low, middle) if enough else (middle, high)
     return high
-
-
-def exponential_epsilon(
-    count: int, *, epsilon: float | None = None, delta: float = 0.0, rho: float | None = None
-) -> float:
-    """The largest epsilon of each of `count` adaptive exponential mechanisms that together keep (epsilon, delta), or rho-zCDP.
-
-    For (epsilon, delta) it is the best of four: basic composition; optimal composition of pure mechanisms, which does not know that ranges
-    are bounded (`calibrate`; computed for a count of up to 2^20 only); r^2/8-zCDP for each; and, for up to 64, what ranges allow
-    (`adaptive`), but for a few thousandths; for some hundredths at a delta far below 1e-15 or an epsilon in the hundreds. For rho it is
-    sqrt(8 rho / count).
-
-    Args:
-      count: the number of mechanisms, >= 1.
-      epsilon: the total epsilon, > 0, finite; or else rho is given.
-      delta: the total delta, in [0, 1).
-      rho: the total rho of zero-concentrated privacy, > 0, finite.
-
-    Returns:
-      r: mechanisms with P[z] proportional to exp(lambda u(z)) may have lambda range(u - u') <= r. That is `r q / (2 s)` in the exponent for
-      a score q of sensitivity s, and each mechanism by itself promises (r, 0).
-
-    Raises:
-      TypeError, ValueError: an argument out of range; both epsilon and rho, or neither; a delta with rho.
-
-    >>> round(exponential_epsilon(10, epsilon=1.0, delta=1e-6), 3), round(exponential_epsilon(100, epsilon=1.0, delta=1e-6), 4)
-    (0.153, 0.0441)
-    >>> round(exponential_epsilon(100, rho=0.02), 4)
-    0.04
-    >>> exponential_epsilon(4, epsilon=1.0)
-    0.25
-    """
-    count = arguments.count("count", count)
-    currency(epsilon, delta, rho)
-    if rho is not None:
-        rho = arguments.number("rho", rho, above=0.0, below=math.inf)
-        # Root by root: 8 rho may overflow, and rho / count may be so small that digits are lost.
-        return math.sqrt(8) * (math.sqrt(rho) / math.sqrt(count)) * (1 - 2.0**-50)
-    total = Guarantee(
-        arguments.number("epsilon", epsilon, above=0.0, below=math.inf),
-        arguments.number("delta", delta, at_least=0.0, below=1.0),
-        ADD_OR_REMOVE_ONE,  # of any relation: the numbers are the same
-    )
-    if count == 1:
-        return float(largest_range(total.epsilon, total.delta))
-    pure = "optimal" if total.delta > 0.0 and few_losses([count]) else "basic"
-    each = calibrate(total, count, accountant=pure, delta_share=0.0).epsilon
-    each = max(each, math.sqrt(8) * (math.sqrt(float(largest_rho(total.epsilon, total.delta))) / math.sqrt(count)))
-    if total.delta == 0.0 or count > MOST:
-        return each
-    # Mechanisms that are (epsilon/count, delta/count)-private each keep the total, too: no bad start where delta is far above epsilon.
-    each = max(each, float(largest_range(total.epsilon / count, total.delta / count)) * (1 - 2.0**-50))
-    used = min(total.epsilon, _LARGEST)
-    longest = float(largest_range(used, total.delta))
-    if each >= longest:
-        return each
-
-    def keeps(each: float) -> bool:
-        return adaptive_delta(count, each, used) <= total.delta
-
-    low, high = each, min(1.25 * each, longest)
-    while high < longest and keeps(high):
-        low, high = high, min(1.25 * high, longest)
-    return bisection.largest_float(keeps, low, high, precision=2.0**-11)
 
 
 def currency(epsilon: Any, delta: Any, rho: Any) -> None:

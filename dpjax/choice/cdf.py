@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from dpjax import bounds
+from dpjax.accounting.adaptive import ADAPTIVE
 from dpjax.choice import quantiles
 from dpjax.choice.base import LARGEST, MOST_DELTA, Candidate, Offer, Question, UnavailableError
 from dpjax.choice.quantiles import MOST_RUNS
 from dpjax.optimizers import quantiles as optimizers
-from dpjax.optimizers.quantiles.approximate import ADAPTIVE, CONCENTRATED, MOST_BITS
+from dpjax.optimizers.quantiles.approximate import CONCENTRATED, MOST_BITS
 from dpjax.sanitizers import thresholds
 
 AROUND = (0.75, 0.9, 1.0, 1.2)  # numbers of pieces that are tried, times 1/alpha

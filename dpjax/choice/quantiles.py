@@ -45,6 +45,7 @@ import numpy as np
 from scipy import optimize
 
 from dpjax.accounting import Guarantee, exponential_rate
+from dpjax.accounting.adaptive import ADAPTIVE
 from dpjax.accounting.bounded import BOUNDED, independent_each
 from dpjax.choice import interior_points
 from dpjax.choice.base import (
@@ -62,7 +63,7 @@ from dpjax.choice.base import (
 from dpjax.domains import wide
 from dpjax.mechanisms.geometric import SMALLEST_RATE
 from dpjax.optimizers import quantiles
-from dpjax.optimizers.quantiles.approximate import ADAPTIVE, MOST_BITS
+from dpjax.optimizers.quantiles.approximate import MOST_BITS
 from dpjax.optimizers.quantiles.noisy_slices import MOST as MOST_SLICES
 from dpjax.optimizers.quantiles.noisy_slices import crowding_error, least_spacing, noise_errors, points_needed
 from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_error_bound

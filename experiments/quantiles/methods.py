@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from dpjax.optimizers import interior_point, quantiles
 from experiments import releases
 from experiments.quantile_trials import Wanted, unbounded
@@ -17,16 +15,12 @@ RANK_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6)
 SMALLEST_SLICE = 2047  # the least capacity of slices, in rows, so that few programs are compiled
 
 
-def _released(method: str, accountant: str) -> Callable[[Wanted], Any]:
-    """One of the three methods of `experiments.releases`, with enough capacity for slices, and the accountant that calibrated it.
-
-    These methods find evenly spaced quantiles only.
-    """
+def _released(method: str) -> Callable[[Wanted], Any]:
+    """One of the three methods of `experiments.releases`, for evenly spaced quantiles only, with enough capacity for slices."""
 
     def make(wanted: Wanted) -> Any:
         settings = {name: getattr(wanted, name) for name in ("epsilon", "delta", "beta", "bits")}
-        made = _roomy(releases.mechanism(method, wanted.number, settings).quantiles)
-        return dataclasses.replace(made, accountant=accountant, delta=np.float64(wanted.delta))
+        return _roomy(releases.mechanism(method, wanted.number, settings).quantiles)
 
     return make
 
@@ -65,9 +59,9 @@ def _with_share(wanted: Wanted, share: float) -> Any:
 METHODS: dict[str, Callable[[Wanted], Any]] = {
     "rank exponential": lambda wanted: quantiles.rank_exponential(**wanted.given),
     "joint": lambda wanted: quantiles.joint(**wanted.given),
-    "direct": _released("one run a quantile", "optimal"),
-    "recursive": _released("recursive medians", "optimal"),
-    "sliced": _released("Reorder-Slice-Compute", "slicing"),
+    "direct": _released("one run a quantile"),
+    "recursive": _released("recursive medians"),
+    "sliced": _released("Reorder-Slice-Compute"),
     "noisy slices": _noisy_slices,
     "tree": lambda wanted: quantiles.tree(**wanted.given),
     "unbounded": unbounded,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpjax import bounds
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, calibrate
+from dpjax.accounting import exponential_epsilon
 from dpjax.accounting.set_cover import rate_for
 from dpjax.core import arguments
 from dpjax.learners.set_cover.rounds import SetCover
@@ -72,10 +72,8 @@ _rate = functools.lru_cache(maxsize=1024)(lambda epsilon, delta: rate_for(epsilo
 
 
 def _composed(log_size: float, k: int, epsilon: float, delta: float, alpha: float, beta: float, rounds: int) -> Plan:
-    accountant = "optimal" if delta > 0 else "basic"
-    each = calibrate(Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE), rounds, accountant=accountant, delta_share=0.0)
-    size = bounds.set_cover(log_size, k, rounds, alpha, beta, each.epsilon, 0)
-    return Plan(size, rounds, each.epsilon, math.inf, 0)
+    rate = exponential_epsilon(rounds, epsilon=epsilon, delta=delta)
+    return Plan(bounds.set_cover(log_size, k, rounds, alpha, beta, rate, 0), rounds, rate, math.inf, 0)
 
 
 def printed(k: int, epsilon: float, delta: float, alpha: float, beta: float) -> Plan:

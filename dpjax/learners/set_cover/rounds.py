@@ -17,8 +17,8 @@ r = epsilon/(2 ln(e/delta)) and e_w = epsilon, prove only (2 epsilon, delta), as
 are exp(r q), in GEO's definition exp(r q/2)), and they do so only where e^r - 1 <= 2r, that is for epsilon <= 2.5 ln(e/delta).
 
 With "composition" the same rounds need no noise in b: one more negative example moves every q by 0 or 1, or, if ceil(b/k) moves, by -1 or
-0; one more positive example by -1 or 0. In both cases no two scores move apart by more than 1, so a round is (r, 0)-private, and R rounds
-are composed. This gives the k^1.5 (or k^2, for delta = 0) that GEO improves to k.
+0; one more positive example by -1 or 0. In both cases no two scores move apart by more than 1, so the losses of a round lie in an interval
+of length r, and R rounds are composed (`accounting.adaptive`). This gives the k^1.5 (or k^2, for delta = 0) that GEO improves to k.
 
 **Utility.** If the target is a conjunction of at most k hypotheses and no noise exceeds s, some h has q(h) >= 0: one of the target's
 hypotheses deletes at least |S0|/k negative examples, so at least ceil(b/k), and no positive one. So h_j, with q(h_j) >= -l, deletes at most
@@ -36,7 +36,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from dpjax import bounds
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, optimal
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.accounting.adaptive import adaptive_total
 from dpjax.accounting.set_cover import LARGEST_RATE, shared_test
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
@@ -125,7 +126,7 @@ class SetCover(Rounds):
         if self.accountant == "shared_test":
             return shared_test(rate=rate, noise_epsilon=float(self.noise_epsilon), delta=delta)
         each = Guarantee(rate, 0.0, ADD_OR_REMOVE_ONE)
-        return optimal({each: self.rounds}, delta=delta)
+        return adaptive_total(each, self.rounds, delta)
 
     def sound(self) -> Bool[Array, ""]:
         rate, delta = jnp.asarray(self.rate, float), jnp.asarray(self.delta, float)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dpjax.accounting import Guarantee, exponential_rate
+from dpjax.accounting.adaptive import ADAPTIVE
 from dpjax.accounting.exponential import currency
 from dpjax.core import arguments, show, staging
 from dpjax.data.encoding import Column, Encoding
@@ -17,7 +18,7 @@ from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample
 from dpjax.domains import wide
-from dpjax.optimizers.quantiles.approximate import ADAPTIVE, MOST_BITS, ApproximateQuantiles, approximate
+from dpjax.optimizers.quantiles.approximate import MOST_BITS, ApproximateQuantiles, approximate
 from dpjax.optimizers.quantiles.base import Quantiles
 from dpjax.optimizers.quantiles.inverse_sensitivity import inverse_sensitivity
 from dpjax.optimizers.quantiles.joint import joint

@@ -49,6 +49,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_epsilon, exponential_rate
+from dpjax.accounting.adaptive import ADAPTIVE
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import LARGEST_PMF, few_points, whole
@@ -62,7 +63,7 @@ from dpjax.optimizers.quantiles.base import MOST_ROWS, Quantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 MOST_BITS = 4000  # and 32 more that spread equal points
-CONCENTRATED, ADAPTIVE = "concentrated", "adaptive"
+CONCENTRATED = "concentrated"
 
 
 @frozen

@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float, Int, UInt32
+from jaxtyping import Array, Bool, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic, optimal
-from dpjax.accounting.bounded import BOUNDED
+from dpjax.accounting.adaptive import adaptive_total
+from dpjax.accounting.bounded import BOUNDED, independent_total
 from dpjax.accounting.exponential import currency
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen
@@ -186,25 +187,28 @@ def require(solver: Any, m: int, beta: float) -> None:
         raise ValueError(f"m must be >= {needed} for the solver to fail with probability <= {beta:g}, got {m}")
 
 
-def composition(accountant: Any, delta: Any, solver: Any = None) -> dict[str, Any]:
+def composition(accountant: Any, delta: Any, solver: Any, *, by_ranges: str) -> dict[str, Any]:
     """The fields accountant and delta: how runs are composed, and the total delta of their composition.
 
-    The solver is given where no run depends on what others release: then those of exponential mechanisms may be composed by their ranges.
+    Runs of exponential mechanisms may be composed `by_ranges`: "bounded" if none depends on what others release, otherwise "adaptive".
 
     Raises:
-      TypeError, ValueError: an unknown accountant, or "bounded" for other solvers; a delta with "basic", or none with another.
+      TypeError, ValueError: an unknown accountant, or `by_ranges` for other solvers; a delta with "basic", or none with another.
     """
     pure = getattr(solver, "bounded_range", False) and solver.guarantee().delta == 0.0
-    ranged = (BOUNDED,) if pure else ()
-    arguments.choice("accountant", accountant, (*ACCOUNTANTS, *ranged))
+    arguments.choice("accountant", accountant, (*ACCOUNTANTS, by_ranges) if pure else ACCOUNTANTS)
     if (delta is None) == (accountant != "basic"):
         raise ValueError(f'delta must be given for every accountant but "basic", got {delta!r}')
     return {"accountant": accountant, "delta": np.float64(0.0) if delta is None else arguments.delta(delta)}
 
 
-def composed(accountant: str, parts: dict[Guarantee, int], delta: Float[Any, ""]) -> Guarantee:
-    """The guarantee of all parts together: by basic composition, or by the optimal one at a total delta."""
-    return basic(parts) if accountant == "basic" else optimal(parts, delta=float(delta))
+def composed(accountant: str, each: Guarantee, runs: int, delta: float) -> Guarantee:
+    """The guarantee of all runs together: by basic composition, or by another one at a total delta."""
+    if accountant == "basic":
+        return basic({each: runs})
+    if accountant == "optimal":
+        return optimal({each: runs}, delta=delta)
+    return (independent_total if accountant == BOUNDED else adaptive_total)(each, runs, delta)
 
 
 def total(epsilon: Any, delta: Any, rho: Any, *, per_root: float, least: float = 0.0) -> dict[str, Any]:

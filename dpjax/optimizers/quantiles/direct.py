@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.accounting.bounded import BOUNDED, independent_total
+from dpjax.accounting.bounded import BOUNDED
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
@@ -64,9 +64,7 @@ class DirectQuantiles(OnSlices, IndependentQuantiles):  # type: ignore[override]
     def guarantee_under(self, relation: str) -> Guarantee:
         """q runs at distance 2: under either relation a slice changes by one replacement; see the package."""
         each, runs = base.at_distance_two(self.solver, relation), self.fractions.shape[0]
-        if self.accountant == BOUNDED:  # no run depends on another
-            return independent_total(each, runs, float(self.delta))
-        return base.composed(self.accountant, {each: runs}, self.delta)
+        return base.composed(self.accountant, each, runs, float(self.delta))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: ceil((m - 1/2) / alpha).
@@ -117,4 +115,5 @@ def direct(
     rounded = rounded_fractions(fractions)
     width = base.half_width(solver, m, runs=len(rounded), beta=beta, allow_unproved=allow_unproved)
     each: Any = np.asarray(rounded, np.uint32)
-    return DirectQuantiles(solver=solver, fractions=each, **width, **base.composition(accountant, delta, solver))
+    composition = base.composition(accountant, delta, solver, by_ranges=BOUNDED)  # no run depends on another
+    return DirectQuantiles(solver=solver, fractions=each, **width, **composition)

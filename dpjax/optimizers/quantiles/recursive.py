@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from dpjax.accounting import Guarantee
+from dpjax.accounting.adaptive import ADAPTIVE
 from dpjax.core import arguments, bisection, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Status
@@ -41,11 +42,11 @@ class RecursiveQuantiles(Quantiles):
       solver: a solver of `dpjax.optimizers.interior_point`.
       bits: bits of the domain of the points.
       m: half the points of a slice.
-      delta: the total delta at which "optimal" composes.
+      delta: the total delta at which "optimal" and "adaptive" compose.
       limbs: limbs of a point (static).
       depth: L (static).
       capacity: rows of a slice (static).
-      accountant: "basic" or "optimal" (static).
+      accountant: "basic", "optimal" or "adaptive" (static).
     """
 
     solver: Any
@@ -108,7 +109,7 @@ class RecursiveQuantiles(Quantiles):
 
     def guarantee(self) -> Guarantee:
         """`depth` runs at distance 2, under ADD_OR_REMOVE_ONE."""
-        return base.composed(self.accountant, {base.at_distance_two(self.solver): self.depth}, self.delta)
+        return base.composed(self.accountant, base.at_distance_two(self.solver), self.depth, float(self.delta))
 
     def rank_error(self, *, shared: int = 1) -> float:
         """How far from f n the rank of an answer may be if every run finds an interior point and at most `shared` points are equal.
@@ -200,8 +201,8 @@ def recursive(
       depth: L, 1 (the median) to 16.
       m: half the points of a slice.
       beta: the failure probability of all runs together: 2m points must suffice for the solver at beta / (2^depth - 1).
-      accountant: how the levels are composed, "basic" or "optimal".
-      delta: the total delta, for "optimal".
+      accountant: how the levels are composed, "basic" or "optimal"; or "adaptive", for solvers whose losses lie in an interval.
+      delta: the total delta, for all but "basic".
       allow_unproved: accept any m. The guarantee holds; no accuracy is proved.
 
     Formal guarantees: `depth` runs of the solver at distance 2, under ADD_OR_REMOVE_ONE; see `RecursiveQuantiles.guarantee`. Not promised:
@@ -224,5 +225,5 @@ def recursive(
     bits = arguments.integer("bits", bits, at_least=1, at_most=int(solver.bits))
     if int(solver.bits) - bits > 32:
         raise ValueError(f"bits must be at least solver.bits - 32 = {int(solver.bits) - 32}, got {bits}")
-    leaves: Any = {"bits": np.int32(bits), **width, **base.composition(accountant, delta)}
+    leaves: Any = {"bits": np.int32(bits), **width, **base.composition(accountant, delta, solver, by_ranges=ADAPTIVE)}
     return RecursiveQuantiles(solver=solver, limbs=wide.limbs_for(bits), depth=depth, **leaves)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, calibrate
+from dpjax.accounting import exponential_epsilon
 from dpjax.accounting.set_cover import rate_for
 from dpjax.core import arguments
 from dpjax.learners.set_cover.rounds import SetCover
@@ -59,11 +59,9 @@ def set_cover_plans(
     epsilon, delta = total.epsilon * (1 - LOWERED), float(learner.delta)
     plans = [learner]
     if learner.accountant == "composition":
-        accountant = "optimal" if delta > 0 else "basic"
         for count in counts:
-            kept = Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
-            each = calibrate(kept, count, accountant=accountant, delta_share=0.0)
-            plans.append(dataclasses.replace(learner, rounds=count, rate=np.float64(each.epsilon)))
+            rate = exponential_epsilon(count, epsilon=epsilon, delta=delta)
+            plans.append(dataclasses.replace(learner, rounds=count, rate=np.float64(rate)))
         return plans
     for share in shares:
         noise = arguments.known_fraction("shares", share) * epsilon

@@ -11,8 +11,10 @@ as in MWEM (Hardt, Ligett and McSherry 2012). MWEM also measures, with Laplace n
 theorem needs none of that: the sign gives the direction, a step of fixed size follows it, and the whole budget is spent on choices. So the
 release is a function of T choices among finitely many queries: on tiny domains its law is exact.
 
-**Privacy.** <v, S> n is a count, up to its sign: the score has sensitivity 1 under REPLACE_ONE, n is public, and T choices that are
-(e, 0)-private compose (`accounting.calibrate` finds e: epsilon/T, or about epsilon / sqrt(2 T ln(1/delta)) by optimal composition).
+**Privacy.** <v, S> n is a count, up to its sign: the score has sensitivity 1 under REPLACE_ONE, n is public, and a choice is
+(e, 0)-private. More than that: its losses lie in an interval of length e, as no two scores move apart by more than 2. So T choices
+compose as `accounting.exponential_epsilon` says: e is epsilon/T, or with a delta about epsilon / sqrt((T/2) ln(1/delta)), the accountant
+"adaptive". The optimal composition of mechanisms of which (e, 0)-privacy is all that is known leaves half of that.
 Floating point is no exception: <v, S> n is counted in integers; n <v, p_t>, which is the same for neighbours, is rounded to a multiple of a
 power of two that suits n; and all their differences are exact.
 
@@ -21,7 +23,7 @@ mean of <v_t, S - p_t> is at most ln N/(h T) + h/8 = sqrt(ln N/(2T)). Except wit
 z = (2/(e n)) ln(K T/beta) of the best one (BNS Proposition 2.26 (ii)), where K is the number of signed queries; the best one has the
 largest error of p_t. The error of a mean is at most the mean error: sqrt(ln N/(2T)) + z in all, which is
 `bounds.private_multiplicative_weights`. With T = 2 ln N/alpha^2 that is n = (8/alpha^2 epsilon) sqrt(ln N ln(1/delta)) ln(K T/beta) or so,
-Theorem 25 with its constant.
+Theorem 25 with its constant; by "adaptive", half of it.
 
 The plain twin is `dpjax.verify.plain.dense.multiplicative_weights_law`.
 
@@ -46,7 +48,8 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from dpjax import bounds
-from dpjax.accounting import REPLACE_ONE, Guarantee, basic, calibrate, optimal
+from dpjax.accounting import REPLACE_ONE, Guarantee, basic, calibrate, exponential_epsilon, optimal
+from dpjax.accounting.adaptive import ADAPTIVE, adaptive_total
 from dpjax.core import arguments, bits
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
@@ -55,7 +58,7 @@ from dpjax.mechanisms import exponential
 from dpjax.sanitizers.dense.base import Counted, DenseSanitizer
 from dpjax.sanitizers.dense.queries import Queries
 
-ACCOUNTANTS = ("basic", "optimal")
+ACCOUNTANTS = ("basic", "optimal", ADAPTIVE)
 MOST_OUTPUTS = 2**16
 MOST_NUMBERS = 2**21  # weights that the list of all outputs holds
 
@@ -156,7 +159,10 @@ class MultiplicativeWeights(DenseSanitizer):
 
     def guarantee(self) -> Guarantee:
         """The composition of T choices, each (e, 0)-private, under REPLACE_ONE."""
-        choices = {Guarantee(float(self.round_epsilon), 0.0, REPLACE_ONE): self.rounds}
+        choice = Guarantee(float(self.round_epsilon), 0.0, REPLACE_ONE)
+        if self.accountant == ADAPTIVE:
+            return adaptive_total(choice, self.rounds, float(self.delta))
+        choices = {choice: self.rounds}
         return basic(choices) if self.accountant == "basic" else optimal(choices, delta=float(self.delta))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
@@ -186,7 +192,7 @@ def multiplicative_weights(
       queries: `thresholds(bits=...)`, `intervals`, `points`, `pairs` or `listed` of `dpjax.sanitizers.dense`.
       rounds: T; 2 ln N / alpha^2 leave half of an error of alpha to the choices.
       epsilon, delta: the total under REPLACE_ONE. Known numbers: the split is computed on the host.
-      accountant: "basic", or "optimal" (the default where delta > 0).
+      accountant: "basic", "optimal", or "adaptive" (the default where delta > 0); see the module.
 
     Raises:
       TypeError, ValueError: an argument out of range.
@@ -194,7 +200,7 @@ def multiplicative_weights(
     >>> from dpjax.sanitizers import dense
     >>> sanitizer = multiplicative_weights(queries=dense.thresholds(bits=16), rounds=2219, epsilon=1.0, delta=1e-6)
     >>> sanitizer.guarantee().covers(1.0, 1e-6), sanitizer.sample_size(alpha=0.1, beta=0.1)
-    (True, 173302)
+    (True, 93004)
     """
     arguments.instance("queries", queries, Queries)
     rounds = arguments.size("rounds", rounds)
@@ -204,14 +210,16 @@ def multiplicative_weights(
         REPLACE_ONE,
     )
     if accountant is None:
-        accountant = "optimal" if total.delta > 0.0 else "basic"
-    arguments.choice("accountant", accountant, ACCOUNTANTS)
-    each = calibrate(total, rounds, accountant=accountant, delta_share=0.0)
+        accountant = ADAPTIVE if total.delta > 0.0 else "basic"
+    if arguments.choice("accountant", accountant, ACCOUNTANTS) == ADAPTIVE:
+        each = exponential_epsilon(rounds, epsilon=total.epsilon, delta=total.delta)
+    else:
+        each = calibrate(total, rounds, accountant=accountant, delta_share=0.0).epsilon
     return MultiplicativeWeights(
         queries=queries,
         epsilon=np.float64(total.epsilon),
         delta=np.float64(total.delta),
-        round_epsilon=np.float64(each.epsilon),
+        round_epsilon=np.float64(each),
         rounds=rounds,
         accountant=accountant,
     )
