@@ -289,6 +289,13 @@ def test_needed_examples_are_at_least_those_of_the_corollaries():
                     assert needed(k, alpha=0.2, **PRIVATE) >= examples > 0
 
 
+@pytest.mark.parametrize("needed", [necessary.thresholds, necessary.agnostic])
+def test_needed_examples_take_numbers_of_any_kind(needed):
+    given = {"alpha": 0.125, "beta": 0.25, "epsilon": 1.0, "delta": 2.0**-20}
+    arrays = {name: np.array(value) for name, value in given.items()}
+    assert needed(np.int64(10**5), **arrays) == needed(10**5, **given) > 0
+
+
 def test_needed_examples_grow_with_what_is_asked_for():
     for needed in (necessary.agnostic, necessary.thresholds):
         plain = needed(10**5, alpha=0.2, **PRIVATE)

@@ -596,6 +596,14 @@ def test_uniform_parities_need_a_code_for_all_points():
         needed = functools.partial(bounds.fingerprinting_parities_pac, calibration=calibration)
         least, most = (needed(k, xi, 4, 1.0) for k in (length - 1, length))
         assert (least, most) == (0.0, pytest.approx(16 / factor))
+    for bits in (49, 50, 52):  # the logarithm of 2^50 - 1 is 50 in floats
+        users = 2**bits - 1
+        length = 31 * users**2 * math.ceil(math.log(users / xi))
+        assert bounds.fingerprinting_parities_pac(length, xi, bits - 1, 1.0) == pytest.approx(
+            2.0 ** (bits - 1) / (math.e - 1)
+        )
+        exact = 30 * users**2 * math.ceil(math.log(users / xi))
+        assert bounds.fingerprinting_parities_pac(exact, xi, bits, 1.0) == 0.0
 
 
 # ----------------------------------------------------------------------------------------------------------------- arguments

@@ -19,8 +19,10 @@ from dpjax.accounting.guarantee import promised
 from dpjax.concepts import dichotomies
 from dpjax.concepts import points as point_concept
 from dpjax.concepts import thresholds as threshold_concept
+from dpjax.core.pytree import frozen
+from dpjax.data.algorithm import Algorithm
 from dpjax.data.outcome import Status
-from dpjax.domains import wide
+from dpjax.domains import groups, wide
 from dpjax.learners import interior, thresholds
 from dpjax.mechanisms import laplace
 from dpjax.multi import direct_sum, generic, reductions
@@ -106,6 +108,52 @@ def test_so_many_blocks_are_as_accurate_as_the_lemma_says() -> None:
     q = bounds.sanitizer_blocks(0.1)
     xs = np.arange(q * m) % 3 % 2
     assert (np.abs(shares_of_one(many, xs, 64) - xs.mean()) <= 0.4).all()
+
+
+@frozen
+class Cautious(Algorithm):
+    """The multiset itself, or bottom with a given probability."""
+
+    kind = Points
+    bits = 1
+    bottom: Any
+
+    def fit(self, data: Any) -> Any:
+        return data
+
+    def fits(self, points: Points) -> Any:
+        return points.in_domain(1)
+
+    def prepare(self, points: Points) -> Points:
+        return points
+
+    def draw(self, key: Any, points: Points) -> Any:
+        found = groups.group(points.x, points.valid)
+        database = Weighted(x=found.rows, weights=found.counts.astype(float), n_valid=found.size)
+        return database, jax.random.bernoulli(key, 1 - self.bottom), {}
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee(1.0, 0.0, REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        return 10
+
+
+def test_a_block_that_says_bottom_is_one_that_fails() -> None:
+    """Each of 52 does so with probability 0.1: all answer with probability 0.004 only, and the error is small all the same."""
+    many = reductions.block_sanitizer(Cautious(bottom=np.float64(0.1)), block=10)
+    n = many.sample_size(alpha=0.4, beta=0.1)
+    data = builders.points_of([1] * n, 1)  # against the point 0, which stands for blocks without an answer
+    keys = jax.random.split(jax.random.key(0), 400)
+    found = jax.jit(jax.vmap(lambda key: many(key, data)))(keys)
+    assert (np.asarray(found.status) == Status.OK).all()
+    share = np.asarray(jax.vmap(lambda database: database.share(wide.from_ints([1], 1))[0])(found.hypothesis))
+    np.testing.assert_allclose(1 - share, np.asarray(found.info["failed"]) / (n // 10), atol=1e-6)
+    assert (1 - share > 0.4).mean() < 0.1 and 0.08 < (1 - share).mean() < 0.12
+    none = reductions.block_sanitizer(Cautious(bottom=np.float64(1.0)), block=10)(keys[0], data)
+    assert none.status == Status.BOTTOM and not np.asarray(none.hypothesis.weights).any()
+    outside = Points(x=data.x.at[3].set(2), n_valid=data.n_valid)
+    assert jax.jit(lambda points: many(keys[0], points).status)(outside) == Status.OUTSIDE_DOMAIN
 
 
 # --------------------------------------------------------------------------------------------------------- Algorithm B

@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, with_replacement
 
@@ -80,24 +81,52 @@ def test_proved_is_never_worse_than_printed_where_that_applies():
         assert proved.epsilon <= printed.epsilon and proved.delta <= printed.delta
 
 
-@pytest.mark.parametrize("n", [5, 6, 20])
+@pytest.mark.parametrize("n", [1, 5, 6, 20])
 def test_the_moments_are_those_of_the_number_of_draws(n):
-    """The closed forms against sums over T ~ Bin(n, 1/m), on both sides of M = exp(e)."""
+    """The closed forms against sums over T ~ Bin(n, 1/m), for few draws and for many."""
     m, epsilon, delta = 8, 0.7, 0.01
     draws = Counter({t: math.comb(n, t) / m**t * (1 - 1 / m) ** (n - t) for t in range(n + 1)})
     more = sum(w * math.exp(t * epsilon) for t, w in draws.items())
-    less = sum(w * math.exp(-t * epsilon) for t, w in draws.items())
-    group = {t: delta * math.expm1(t * epsilon) / math.expm1(epsilon) for t in draws}
-    few = more <= math.exp(epsilon)
-    assert few == (n == 5)
-    ratio = more if few else more / less
-    back = 0.0 if few else ratio
-    expected = sum(w * (group[t] + back * math.exp(-t * epsilon) * group[t]) for t, w in draws.items())
+    expected = sum(w * delta * math.expm1(t * epsilon) / math.expm1(epsilon) for t, w in draws.items())
     promised = with_replacement(Guarantee(epsilon, delta, REPLACE_ONE), drawn=n, rows=m)
-    assert promised.epsilon == pytest.approx(math.log(ratio), rel=1e-10)
+    assert promised.epsilon == pytest.approx(math.log(more), rel=1e-10)
     assert promised.delta == pytest.approx(expected, rel=1e-10)
     limit = with_replacement(Guarantee(0.0, delta, REPLACE_ONE), drawn=n, rows=m)
     assert limit.epsilon == 0.0 and limit.delta == pytest.approx(delta * n / m)
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "epsilon", "delta"), [(2, 2, 1.0, 0.05), (3, 2, 0.2, 0.02), (3, 3, 0.7, 0.01), (2, 3, 2.0, 0.0)]
+)
+def test_no_event_of_any_private_algorithm_exceeds_what_is_stated_and_one_attains_it(n, m, epsilon, delta):
+    """Few rows and many draws: the worst event over all (epsilon, delta)-private algorithms, by linear programming.
+
+    Rows of S are 0, ..., m - 1; the row 0 becomes m in S'.
+    """
+    promised = with_replacement(Guarantee(epsilon, delta, REPLACE_ONE), drawn=n, rows=m)
+    draws = list(itertools.product(range(m + 1), repeat=n))
+    place = {draw: i for i, draw in enumerate(draws)}
+    pairs = [
+        (place[draw], place[(*draw[:i], value, *draw[i + 1 :])])
+        for draw in draws
+        for i in range(n)
+        for value in range(m + 1)
+        if value != draw[i]
+    ]
+    here, there = np.array(pairs).T
+    close = np.zeros((2, len(pairs), len(draws)))  # of an event, and of its complement
+    each = np.arange(len(pairs))
+    close[0, each, here], close[0, each, there] = 1.0, -math.exp(epsilon)
+    close[1] = -close[0]
+    limits = np.repeat([delta, math.expm1(epsilon) + delta], len(pairs))
+
+    def worst(ratio):
+        gain = np.array([(m not in draw) - ratio * (0 not in draw) for draw in draws]) / m**n
+        found = optimize.linprog(-gain, close.reshape(-1, len(draws)), limits, bounds=(0, 1), method="highs")
+        return -found.fun
+
+    assert worst(math.exp(promised.epsilon)) == pytest.approx(promised.delta, abs=1e-9)
+    assert worst(math.exp(promised.epsilon * 0.99)) > promised.delta + 1e-6
 
 
 def test_one_draw_spends_all_of_the_stated_delta():

@@ -328,7 +328,8 @@ def fingerprinting_parities_pac(
     """
     arguments.counts(bits=bits)
     users = _tardos_users(concepts, xi, calibration)
-    needed = 2.0**bits if math.log2(max(users, 1.0)) >= bits else 0.0
+    # A logarithm would be rounded: 2^50 - 1 users are fewer than 2^50.
+    needed = 2.0**bits if users.bit_length() > bits else 0.0
     return needed / rows_of_empirical(epsilon, calibration=calibration)
 
 

@@ -145,10 +145,11 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
     log_term = math.log(2 * users / security(xi))
     variant = arguments.choice("variant", variant, VARIANTS)
     proved = math.ceil(2 * users**2 * log_term)
+    chosen_by = "users and xi" if copies is None else "copies"
     copies = proved if copies is None else arguments.size("copies", copies)
     code = BonehShaw(log_term=np.float64(log_term), users=users, copies=copies, variant=variant)
     if code.length > MOST_COLUMNS:
-        raise ValueError(f"users and xi must give at most {MOST_COLUMNS} columns, got {code.length} for {users} users")
+        raise ValueError(f"{chosen_by} must give at most {MOST_COLUMNS} columns, got {code.length} for {users} users")
     return code
 
 

@@ -23,6 +23,7 @@ from dpjax.fingerprinting.tardos import tardos
 Codes = Callable[[int], list[tuple[float, float]]]  # n -> (completeness, innocent) of each code of n users
 
 
+@arguments.in_plain_numbers
 def thresholds(
     concepts: int, *, alpha: float, beta: float, epsilon: float, delta: float, domain: int | None = None
 ) -> float:
@@ -54,6 +55,7 @@ def thresholds(
     return -(-most // 2) / alpha if most >= 2 else 0.0
 
 
+@arguments.in_plain_numbers
 def agnostic(concepts: int, *, alpha: float, beta: float, epsilon: float, delta: float) -> float:
     """Examples that every agnostic empirical k-learner of any class needs, proper or not: n/alpha, by either code (Theorem 47).
 

@@ -207,9 +207,10 @@ def tardos(users: int, xi: Any = 0.05, *, score: str = "asymmetric", length: int
     users = arguments.size("users", users, at_least=3)
     log_term = math.ceil(math.log(users / security(xi)))
     proved = SCORES[arguments.choice("score", score, tuple(SCORES))] * users**2 * log_term
+    chosen_by = "users and xi" if length is None else "length"
     length = proved if length is None else arguments.size("length", length)
     if length > MOST_COLUMNS:
-        raise ValueError(f"users and xi must give at most {MOST_COLUMNS} columns, got {length} for {users} users")
+        raise ValueError(f"{chosen_by} must give at most {MOST_COLUMNS} columns, got {length} for {users} users")
     steepness = min(math.sqrt(log_term / length), _STEEPEST / math.sqrt(300 * users))
     threshold = steepness * length + log_term / steepness
     return Tardos(

@@ -12,7 +12,8 @@ nothing is promised under ADD_OR_REMOVE_ONE.)
 than 2 b q blocks fail, the error is at most (1 - 2b) a + 2b <= a + 2b, and more fail with probability at most exp(-q KL(2b || b)). The
 lemma says 2 alpha + 2 beta for alpha and beta: it first brings all databases to one size (Theorem 2.21), which doubles alpha, so that
 all blocks count equally. With weights this is not needed. The lemma asks for q >= (18/beta) ln(1/beta), as if the common size cost
-probability, too; `bounds.sanitizer_blocks` has both numbers.
+probability, too; `bounds.sanitizer_blocks` has both numbers. A block whose sanitizer says bottom is one of those that fail, and the point 0
+stands for its database: if the whole were bottom then, one of q blocks could fail it. It is bottom only if all blocks are.
 
     >>> from dpjax.multi import reductions
     >>> from dpjax.sanitizers import dense
@@ -92,8 +93,14 @@ class BlockSanitizer(Algorithm):
 
         outcomes = jax.vmap(sanitized)(jnp.arange(used.shape[0], dtype=jnp.int32), blocks)
         databases = database_of(outcomes)
-        whole = mixture(databases.x, databases.weights, used.astype(float))
-        return whole, jnp.all(~used | (outcomes.status == Status.OK)), {"blocks": jnp.sum(used, dtype=jnp.int32)}
+        found = outcomes.status == Status.OK
+        x = jnp.where(found[:, None, None], databases.x, jnp.uint32(0))
+        one_row = jnp.zeros_like(databases.weights).at[:, 0].set(1)
+        weights = jnp.where(found[:, None], databases.weights, one_row)
+        # Bottom is released, too, by its block; any other status says that nothing may be.
+        released = jnp.all(~used | found | (outcomes.status == Status.BOTTOM)) & jnp.any(used & found)
+        info = {"blocks": jnp.sum(used, dtype=jnp.int32), "failed": jnp.sum(used & ~found, dtype=jnp.int32)}
+        return mixture(x, weights, used.astype(float)), released, info
 
     def pmf(self, points: Points) -> Float[Array, "transcripts"]:
         """The law of what all blocks release, in their order, of which the output is a function: for the exact verifier.
