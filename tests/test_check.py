@@ -299,6 +299,65 @@ def test_a_likely_outcome_that_is_no_float_on_a_neighbour_refutes_nothing(epsilo
     assert check(law_alone(law, epsilon), n=1, domain=2).holds is None
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "kind"), [(11.0, float), (12.0, float), (30.0, float), (37.0, float), (5.25, np.float32)]
+)
+def test_digits_lost_in_a_difference_refute_nothing(epsilon: float, kind: Any) -> None:
+    """Randomized response is exactly epsilon-private; its computed 1 - p is off by up to an ulp of 1, exp(epsilon) times that matters."""
+    keep = np.asarray(1 / (1 + np.exp(-np.asarray(epsilon, kind)))).astype(kind)
+
+    def law(x: Any) -> Any:
+        p = jnp.asarray(keep)
+        return jnp.where(x[0] == 1, jnp.stack([1 - p, p]), jnp.stack([p, 1 - p]))
+
+    report = check(law_alone(law, epsilon), n=1, domain=2)
+    assert report.holds is not False
+    assert report.refutes(Guarantee(epsilon - 2.0, 0.0, REPLACE_ONE))
+
+
+def test_digits_that_a_law_keeps_refute_at_any_epsilon() -> None:
+    law = lambda x: jax.nn.softmax(jnp.where(x[0] == 0, 1.0, -1.0) * jnp.array([50.0, 0.0]))  # noqa: E731
+    assert check(law_alone(law, 50.0), n=1, domain=2).refutes(Guarantee(49.9, 0.0, REPLACE_ONE))
+
+
+def test_a_rare_outcome_that_the_law_excludes_is_seen() -> None:
+    """One run in a hundred reveals the label."""
+    fair = jnp.array([0.5, 0.5, 0.0, 0.0])
+
+    class Rare:
+        def pmf(self, sample: Any) -> Any:
+            return fair
+
+        @method
+        def __call__(self, key: Any, sample: Any) -> Any:
+            coin, often = jax.random.bits(key, (2,))
+            return jnp.where(often < 2**32 // 100, 2 + sample.y[0], (coin % 2).astype(jnp.int32))
+
+    report = check(Rare(), n=1, domain=1, delta=0.0)
+    assert report.holds is None and "where the law has 0.5, 0.5, 0, ..." in str(report.disagreement)
+
+
+def test_rows_that_do_not_count_are_no_data() -> None:
+    """If all of these rows held a zero, counting it would reveal nothing."""
+    law = jax.jit(lambda x: jax.nn.softmax(jnp.sum(x == 0) * jnp.arange(2.0)))
+    assert check(law_alone(law), n=4, domain=2, relation=ADD_OR_REMOVE_ONE, delta=0.0).holds is False
+
+
+def test_the_last_dataset_is_run() -> None:
+    """The runs depart from the law where all records are 0, which is the last of 20 multisets."""
+
+    class Last:
+        def pmf(self, points: Any) -> Any:
+            return jnp.array([0.5, 0.5])
+
+        @method
+        def __call__(self, key: Any, points: Any) -> Any:
+            return jnp.where((points.x == 0).all(), 0, jax.random.bits(key) % 2)
+
+    report = check(Last(), n=3, domain=4, data=Points, delta=0.0)
+    assert report.holds is None and "on the records [0, 0, 0]" in str(report.disagreement)
+
+
 def on_a_grid(outcomes: int, dtype: Any, scale: float = 0.6, sensitivity: float = 0.6) -> Any:
     """Laplace noise on a grid, by differences of its distribution function: all outcomes have an error of their own."""
 
@@ -401,11 +460,11 @@ def test_a_law_in_another_order_for_each_dataset_is_seen() -> None:
 
 
 def _many(draw: Any) -> Any:
-    """32 outcomes, equally likely by the law, each too rare for its frequency to say much."""
+    """4096 outcomes, equally likely by the law, each too rare for its frequency to say much."""
 
     class Many:
         def pmf(self, sample: Any) -> Any:
-            return jnp.full(32, 1 / 32)
+            return jnp.full(4096, 1 / 4096)
 
         def __call__(self, key: Any, sample: Any) -> Any:
             return draw(key, sample)
@@ -415,12 +474,12 @@ def _many(draw: Any) -> Any:
 
 def test_leaks_among_many_rare_outcomes_are_seen() -> None:
     number = lambda key, sample, most: jax.random.randint(key, (), 0, most)  # noqa: E731
-    fair = _many(jax.jit(lambda key, sample: number(key, sample, 32)))
+    fair = _many(jax.jit(lambda key, sample: number(key, sample, 4096)))
     assert check(fair, n=1, domain=1, delta=0.0).holds
-    more = _many(jax.jit(lambda key, sample: jnp.stack([number(key, sample, 32), sample.y[0]])))
+    more = _many(jax.jit(lambda key, sample: jnp.stack([number(key, sample, 4096), sample.y[0]])))
     report = check(more, n=1, domain=1, delta=0.0)
-    assert report.holds is None and "64 different outcomes came, where the law has 32" in str(report.disagreement)
-    half = _many(jax.jit(lambda key, sample: number(key, sample, 16) + 16 * sample.y[0]))
+    assert report.holds is None and "different outcomes came, where the law has 4096" in str(report.disagreement)
+    half = _many(jax.jit(lambda key, sample: number(key, sample, 2048) + 2048 * sample.y[0]))
     report = check(half, n=1, domain=1, delta=0.0)
     assert report.holds is None and "and none of the law by more than 0" in str(report.disagreement)
 
@@ -652,7 +711,7 @@ def test_all_orders_are_tried_if_they_are_few() -> None:
     for place, size in enumerate(found.sizes):
         seen = {tuple(values[place, :size].tolist()) for values in tried}
         assert seen == set(itertools.permutations(found.shown(place)))
-        assert all((values[place, size:] == 0).all() for values in tried)
+        assert all((values[place, size:] == size % 3).all() for values in tried)
     assert len(found.reordered(4)) == 4
 
 
@@ -1220,6 +1279,13 @@ def test_a_dataset_may_have_bottom_alone_whichever_comes_first() -> None:
         )
 
     assert [check(run(y), **ONE).holds for y in (0, 1)] == [False, False]
+
+
+def test_a_guarantee_that_is_no_method_is_not_passed_over() -> None:
+    stated = law_alone(lambda x: jnp.array([0.5, 0.5]))
+    stated.guarantee = stated.guarantee()
+    with pytest.raises(TypeError, match="guarantee must be a method"):
+        check(stated, n=1, domain=2)
 
 
 def test_what_promises_nothing_does_not_hold() -> None:

@@ -219,8 +219,8 @@ def check(
     **Formal guarantees**: exact reports are about the law that `pmf` states (not about floating-point draws), and about these n and
     domain only. They hold up to the rounding that the report states: 1e-12 in a probability (1e-6 in single precision), or four times
     the amount by which a law fails to sum to one; a sum over K outcomes up to K 2^-53 (K 2^-24), if that is more. A delta that is no more
-    than the first is shown as 0. What may be so only because a probability is no float, as at an epsilon of 700, neither holds nor is
-    refuted.
+    than the first is shown as 0. What may be so only because a probability is no float, as at an epsilon of 700, or lost its digits in a
+    difference, as 1 - sigmoid(12) does (sigmoid(-12) does not), neither holds nor is refuted.
 
     Raises:
       TypeError, ValueError: an argument out of range; too many datasets; a `pmf` that is not a law; outcomes that cannot be compared.
@@ -291,6 +291,8 @@ def _claim(algorithm: Any, epsilon: float, delta: float | None, relation: str | 
 
 def _stated(algorithm: Any) -> Guarantee | None:
     """The guarantee that the algorithm states, if any."""
+    if isinstance(getattr(algorithm, "guarantee", None), Guarantee):
+        raise TypeError(f"guarantee must be a method that returns a Guarantee, got {algorithm.guarantee!r}")
     if not callable(getattr(algorithm, "guarantee", None)):
         return None
     try:

@@ -389,9 +389,9 @@ def _checked_pairs(pairs: Any, datasets: int) -> np.ndarray:
     return pairs
 
 
-def sticks(p: np.ndarray, pairs: np.ndarray, epsilon: float) -> np.ndarray:
-    """The hockey-stick of every pair of rows of p."""
-    scaled = grown(p, epsilon)
+def sticks(p: np.ndarray, pairs: np.ndarray, epsilon: float, others: np.ndarray | None = None) -> np.ndarray:
+    """The hockey-stick of every pair of rows of p; of a row of p and one of `others`, if they are given."""
+    scaled = grown(p if others is None else others, epsilon)
     return np.concatenate([np.maximum(p[i] - scaled[j], 0.0).sum(axis=1) for i, j in in_parts(pairs, p.shape[1])])
 
 

@@ -182,11 +182,18 @@ def family(kind: Kind, n: int, relation: str, *, ordered: bool) -> Family:
         raise ValueError(
             f"n and domain must be smaller: {found}; at most {MOST_DATASETS} and {MOST_PAIRS} are enumerated"
         )
-    made = _ordered(kind, n, relation, sizes) if ordered else _unordered(kind, n, relation, sizes)
+    made = _padded(_ordered(kind, n, relation, sizes) if ordered else _unordered(kind, n, relation, sizes))
     if len(made.pairs) == 0:
         found = f"no two of {datasets} {what} of {m} kinds of records are neighbours ({relation})"
         raise ValueError(f"n and domain must be larger: {found}")
     return made
+
+
+def _padded(made: Family) -> Family:
+    """The family with something else in the rows that do not count for each size: an algorithm that looks at them is then seen to."""
+    sizes = made.sizes[:, None]
+    counted = np.arange(made.values.shape[1]) < sizes
+    return dataclasses.replace(made, values=np.where(counted, made.values, sizes % made.kind.values))
 
 
 def _unordered(kind: Kind, n: int, relation: str, sizes: list[int]) -> Family:

@@ -44,9 +44,15 @@ class Laws:
         return delta, int(first), int(second)
 
     def shown_at(self, epsilon: float) -> float:
-        """The delta that is certain: a probability below the least normal float may have been computed as 0."""
-        least = float(np.finfo(np.float32 if self.single else np.float64).tiny)
-        return float(sticks(np.maximum(self.p, least), self.pairs, epsilon).max())
+        """The delta that is certain.
+
+        A probability below the least normal float may have been computed as 0. One that is a multiple of an eighth of the float's eps may
+        be what is left of a larger number, as in 1 - p, and then be off by that eps, which the factor exp(epsilon) makes large.
+        """
+        kind = np.finfo(np.float32 if self.single else np.float64)
+        left = np.where(np.ldexp(self.p, 3 - kind.machep) % 1.0 == 0.0, self.p + float(kind.eps), self.p)
+        least = np.maximum(left, float(kind.tiny))
+        return float(sticks(self.p, self.pairs, epsilon, least).max())
 
     def epsilon_at(self, delta: float) -> float:
         """Rises from epsilon = 0 to what the pair that is worst there needs, and so on, until no pair is above delta.
