@@ -272,6 +272,15 @@ def test_composition_pays_for_rounds_and_a_shared_test_does_not():
     assert growth["shared_test"] < 1.25 < 1.4 < growth["composition"]
 
 
+def test_the_best_accountant_is_the_one_whose_proof_asks_for_fewer_examples():
+    given = {"bits": 1000, "epsilon": 1.0, "alpha": 0.2}
+    for k, delta, name in ((2, 1e-6, "composition"), (32, 1e-6, "shared_test"), (2, 0.0, "composition")):
+        made = conjunctions.conjunction(**given, k=k, delta=delta, accountant="best")
+        assert made.accountant == name and made.guarantee().covers(1.0, delta)
+    with pytest.raises(ValueError, match="calibration must be 'proved' by composition"):
+        conjunctions.conjunction(**given, k=2, delta=1e-6, accountant="best", calibration="printed")
+
+
 def test_a_shift_that_noise_passes_with_probability_above_a_quarter_of_beta_is_refused():
     """The other quarters are for the choices and for the sample; R noises pass the shift with probability beta/4 then."""
     rounds, beta, noise = 20, 0.2, 0.4

@@ -101,7 +101,7 @@ def conjunction(**given: Any) -> SetCover:
       epsilon, delta: the total budget; known numbers, as it is split on the host. delta may be 0 by composition.
       alpha: population error for which the number of rounds is chosen, in (0, 1).
       beta: failure probability for which the shift is chosen, in (0, 1); 0.1 if not given.
-      accountant: "shared_test" (Claim 3.4), or "composition" of the same rounds without noise.
+      accountant: "shared_test" (Claim 3.4), "composition" of the same rounds without noise, or "best" of both.
       calibration: "proved", or "printed" for the paper's constants.
 
     Raises:

@@ -116,7 +116,8 @@ def learner(
       alpha: population error for which the number of rounds is chosen, in (0, 1).
       beta: failure probability for which the shift is chosen, in (0, 1).
       dual: whether the target is a disjunction.
-      accountant: "shared_test" (Claim 3.4), or "composition" of the same rounds without noise.
+      accountant: "shared_test" (Claim 3.4), "composition" of the same rounds without noise, or "best", the one of these for which fewer
+        examples are proved to suffice.
       calibration: "proved", or "printed" for the paper's constants.
 
     Raises:
@@ -128,17 +129,20 @@ def learner(
     (10, True)
     """
     arguments.instance("selection", selection, Selection)
-    dual = arguments.flag("dual", dual)
-    composed = arguments.choice("accountant", accountant, ACCOUNTANTS) == "composition"
-    k, epsilon, delta, alpha, beta = _checked(k, epsilon, delta, alpha, beta, composed)
+    dual, log_size = arguments.flag("dual", dual), selection.log_size()
+    shared = arguments.choice("accountant", accountant, (*ACCOUNTANTS, "best")) == "shared_test"
+    k, epsilon, delta, alpha, beta = _checked(k, epsilon, delta, alpha, beta, composed=not shared)
     if arguments.calibration(calibration) == "printed":
-        if composed:
+        if not shared:
             raise ValueError(
                 f"calibration must be 'proved' by composition, which GEO states without constants, got {calibration!r}"
             )
         chosen = printed(k, epsilon, delta, alpha, beta)
     else:
-        chosen = plan(selection.log_size(), k, epsilon, delta, alpha, beta, accountant)
+        if accountant == "best":
+            tried = ACCOUNTANTS if delta > 0 else ("composition",)
+            accountant = min(tried, key=lambda each: plan(log_size, k, epsilon, delta, alpha, beta, each).size)
+        chosen = plan(log_size, k, epsilon, delta, alpha, beta, accountant)
     if chosen.shift > (most := arguments.most_counted()):
         raise ValueError(
             f"epsilon must be larger: a shift of {chosen.shift} is beyond the {most} examples that floats count,"
