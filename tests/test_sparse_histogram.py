@@ -382,6 +382,18 @@ def test_traced_parameters_run_in_one_program_and_too_many_strangers_are_refused
     assert status.tolist() == [Status.OK] * 5 + [Status.BAD_PARAMETER] * 6 and float(answer[2]) == 1.0
 
 
+def test_a_derivative_by_epsilon_keeps_the_usual_threshold() -> None:
+    """`jax.grad` outside `jax.jit` traces epsilon, but not the usual threshold, which is rounded."""
+    data = Points.create(wide.from_ints(FEW, 2))
+
+    def success(epsilon: Any, **given: Any) -> Any:
+        return points.sparse_histogram(bits=2, n=4, epsilon=epsilon, **given).success_probability(data, error=0.25)
+
+    usual = bounds.sparse_threshold(2, 1.0)
+    slope = jax.grad(success)(1.0)
+    assert slope == jax.grad(success)(1.0, threshold=usual) and slope > 0
+
+
 @pytest.mark.parametrize(
     ("given", "kind", "message"),
     [

@@ -255,6 +255,8 @@ def of_domain(
     if threshold is None:
         xp = jnp if arguments.is_traced(epsilon) else math
         threshold = bounds.sparse_threshold(bits, epsilon, spurious, xp=xp)
+        if not arguments.is_traced(threshold):  # `jax.grad` alone traces epsilon, but not a rounded number made from it
+            threshold = int(threshold)
     # The same shapes for most parameters, and those that are traced.
     arrivals = math.log(2.0) * min(2 ** min(bits, 30), expected)
     if not arguments.is_traced(threshold):
