@@ -11,9 +11,8 @@ from dpjax.core import arguments, bisection
 
 MOST_COUNTED = 2**53  # a threshold that floats hold
 _MORE = 1 + 1e-12  # sizes are rounded up, past what floating point may have lost
-SANITIZED = (
-    1 / 60
-)  # PointLearner: answers accurate to this share of alpha give a database accurate to alpha/30, as Algorithm 5 requires
+# PointLearner: answers accurate to this share of alpha give a database accurate to alpha/30, as Algorithm 5 requires.
+SANITIZED = 1 / 60
 HEAVY = 1 / 15  # PointLearner: from this share of alpha on, a point is heavy
 
 

@@ -167,7 +167,7 @@ def bounded_epsilon(epsilon: float, delta: float) -> float:
     return float(largest_range(epsilon, delta)) * SAFE
 
 
-def _budgets(question: Question, bounded: bool = False) -> list[Question]:
+def _budgets(question: Question, bounded: bool) -> list[Question]:
     """The question with all of delta; with 1/2 of it if it is larger; with none if it is tiny; with parts of it.
 
     The rest of delta then pays for a larger epsilon, if that is 3 % more. A bounded candidate has no use for any of delta but that.

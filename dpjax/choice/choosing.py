@@ -45,15 +45,11 @@ class Task:
     alpha: bool = True
 
 
-def _of_concept(question: Question) -> tuple[Candidate, ...]:
-    return k_concepts.OF_CONCEPT[question.concept]
-
-
 TASKS: dict[str, Task] = {
     "cdf": Task(lambda q: cdf.CANDIDATES, ADD_OR_REMOVE_ONE),
     "histogram": Task(lambda q: histogram.CANDIDATES, REPLACE_ONE),
     "interior_point": Task(lambda q: interior_points.CANDIDATES, ADD_OR_REMOVE_ONE, alpha=False),
-    "k_concepts": Task(_of_concept, REPLACE_ONE, ("k", "concept")),
+    "k_concepts": Task(lambda q: k_concepts.OF_CONCEPT[q.concept], REPLACE_ONE, ("k", "concept")),
     "median": Task(lambda q: quantiles.CANDIDATES, ADD_OR_REMOVE_ONE),
     "points": Task(lambda q: points.CANDIDATES, REPLACE_ONE),
     "quantiles": Task(lambda q: (*quantiles.CANDIDATES, *shared_quantiles.SHARED), ADD_OR_REMOVE_ONE, ("fractions",)),

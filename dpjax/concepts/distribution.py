@@ -115,6 +115,6 @@ class Distribution:
         return _sample(self, arguments.key(key), capacity, jnp.asarray(n, jnp.int32))
 
 
-@functools.partial(jax.jit, static_argnums=2)
+@jax.jit(static_argnums=2)
 def _sample(distribution: Distribution, key: Array, capacity: int, n: Array) -> Any:
     return distribution.draw(key, capacity, n)

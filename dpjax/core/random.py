@@ -15,7 +15,6 @@ resolve (`staging.once`). Conditionals are not fused, and within the branch ther
 whose axes counters or keys vary in every loop. The loop of `coins` does the same by its carry.
 """
 
-import functools
 import math
 import operator
 from collections.abc import Callable
@@ -32,7 +31,7 @@ from dpjax.core import logarithm, staging
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
-@functools.partial(jax.jit, static_argnames="count")
+@jax.jit(static_argnames="count")
 def bits(key: Array, count: int) -> UInt32[Array, "count"]:
     """jax.random.bits(key, (count,), uint32), the same words, at half its cost on a CPU.
 
@@ -52,7 +51,7 @@ def bits(key: Array, count: int) -> UInt32[Array, "count"]:
     return lax.platform_dependent(jax.random.key_data(key), cpu=stored, default=words)
 
 
-@functools.partial(jax.jit, static_argnames="count")
+@jax.jit(static_argnames="count")
 def pairs(key: Array, count: int) -> tuple[UInt32[Array, "count"], UInt32[Array, "count"]]:
     """The high and low halves of 64-bit words, of jax.random.bits(key, (count,), uint64) with x64: two words for the price of one.
 
@@ -86,7 +85,7 @@ def for_loops(key: Array) -> Array:
     return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl="threefry2x32")
 
 
-@functools.partial(jax.jit, static_argnames="count")  # traced once for every platform
+@jax.jit(static_argnames="count")  # traced once for every platform
 def _threefry(data: UInt32[Array, "2"], count: int) -> tuple[Array, Array]:
     """Threefry-2x32-20 of the counters 0, ..., count - 1."""
     first, second = data
@@ -122,7 +121,7 @@ def of_pairs(function: Callable[[Array, Array], Array], key: Array, shape: tuple
     return _of_pairs(key, function, math.prod(shape)).reshape(shape)
 
 
-@functools.partial(jax.jit, static_argnames=("function", "count"))
+@jax.jit(static_argnames=("function", "count"))
 def _of_pairs(key: Array, function: Callable[[Array, Array], Array], count: int) -> Array:
     if not _is_threefry(key):
         return function(*pairs(key, count))
@@ -176,7 +175,7 @@ def _unit(words: UInt32[Array, "*shape 2"]) -> Float[Array, "*shape"]:
 def bernoulli(key: Array, log_p: Float[Array, "*s"], log_q: Float[Array, "*s"]) -> Bool[Array, "*s"]:
     """True with probability exp(log_p), where exp(log_p) + exp(log_q) = 1; both tails as accurate as those of `exponential`.
 
-    The rarer side is decided by an exponential's right tail, so neither 1e-15 nor 1 - 1e-15 is lost.
+    The rarer side is decided by an exponential's right tail, so neither 1e-15 nor 1 - 1e-15 is lost, and certain events are certain.
     """
     return decide(exponential(key, jnp.shape(log_p)), log_p, log_q)
 

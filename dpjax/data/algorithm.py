@@ -41,9 +41,8 @@ class Algorithm:
     kind: ClassVar[type]  # the data: Sample, MultiSample, Points, ...
     largest_error: ClassVar[float] = 1.0  # for `success_probability`: errors are fractions of the examples
     takes_scaled: ClassVar[bool] = False  # whether drawn points may come as `domains.scaled.Scaled`
-    bounded_range: ClassVar[bool] = (
-        False  # whether losses lie in an interval of length epsilon, as those of exponential mechanisms do
-    )
+    # Whether losses lie in an interval of length epsilon, as those of exponential mechanisms do.
+    bounded_range: ClassVar[bool] = False
     any_distribution: ClassVar[bool] = True  # whether `sample_size` holds for examples of every distribution
 
     def __init_subclass__(cls, **given: Any) -> None:
@@ -261,7 +260,7 @@ def sound(parameters: Any) -> Bool[Array, ""]:
     range, in nested algorithms, too."""
     good = jnp.bool_(True)
     for part in vars(parameters).values():
-        if isinstance(part, Algorithm):
+        if callable(getattr(part, "sound", None)):  # an algorithm, or the split of a budget
             good &= part.sound()
     if hasattr(parameters, "epsilon"):
         epsilon = jnp.asarray(parameters.epsilon, float)

@@ -202,11 +202,9 @@ def _text(value: Any) -> str:
 
 def _scalar(value: Any) -> Any:
     """The number in an array without axes, in its own precision, since it will be taken as it is written; other values as they are."""
-    array = isinstance(value, np.ndarray | jax.Array) and not isinstance(
-        value, np.ma.MaskedArray
-    )  # a masked one would be read as 0
-    plain = array and value.ndim == 0 and isinstance(value.dtype, np.dtype)
-    return np.asarray(value)[()] if plain and not arguments.is_traced(value) else value
+    plain = isinstance(value, np.ndarray | jax.Array) and value.ndim == 0 and isinstance(value.dtype, np.dtype)
+    masked = isinstance(value, np.ma.MaskedArray)  # it would be read as 0
+    return np.asarray(value)[()] if plain and not masked and not arguments.is_traced(value) else value
 
 
 def _of_integers(unit: Any) -> Any:
@@ -273,10 +271,8 @@ def _integers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encodi
 
     def codes(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         whole = array.view(np.int64) if timed else array
-        below, above = (
-            (whole < low) if low > least else _none(whole),
-            (whole > high) if high < most else _none(whole),
-        )
+        below = whole < low if low > least else np.zeros(whole.shape, bool)
+        above = whole > high if high < most else np.zeros(whole.shape, bool)
         # Differences are taken modulo 2^64, so that none is too large.
         away = np.where(below, low, np.where(above, high, whole)) if below.any() or above.any() else whole
         away = away.astype(np.uint64) - np.uint64(low % 2**64)
@@ -288,10 +284,6 @@ def _integers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encodi
         return found + up.astype(np.uint64), below | above
 
     return encoding, codes
-
-
-def _none(array: np.ndarray) -> np.ndarray:
-    return np.zeros(array.shape, bool)
 
 
 def _decimals(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encoding, Codes]:

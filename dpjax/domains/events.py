@@ -8,7 +8,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import arguments
+from dpjax.core import arguments, logspace
 from dpjax.core.pytree import frozen
 from dpjax.domains import wide
 
@@ -227,9 +227,4 @@ class Goal:
         if self.marked is None or self.marked.dtype == bool:
             marked = self.flags(logs.shape[0])
             return jnp.where(marked, logs, -jnp.inf), jnp.where(marked, -jnp.inf, logs)
-        return logs + _log(self.marked), logs + _log(1 - self.marked)
-
-
-def _log(share: Float[Array, "n"]) -> Float[Array, "n"]:
-    """ln of numbers >= 0; -inf, with a zero gradient, at 0."""
-    return jnp.where(share > 0, jnp.log(jnp.where(share > 0, share, 1.0)), -jnp.inf)
+        return logs + logspace.log(self.marked), logs + logspace.log(1 - self.marked)

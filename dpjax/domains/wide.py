@@ -157,7 +157,7 @@ def largest(bits: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
     return subtract(top, one_like(top))
 
 
-@functools.partial(jax.jit, static_argnames="limbs")
+@jax.jit(static_argnames="limbs")
 def scaled(x: UInt32[Array, "*n"], exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
     """floor(x 2^exponent) for a one-word x and a traced exponent of either sign; what does not fit is cut off.
 

@@ -167,7 +167,7 @@ class Book:
         Raises:
           TypeError, ValueError: not a word of the code (as far as it is not traced).
         """
-        return _trace(self, _word("word", word, self.code.length))
+        return _trace(self, _word(word, self.code.length))
 
 
 @frozen
@@ -239,17 +239,15 @@ def _trace(book: Any, word: Bool[Array, "length"]) -> Accusation:
     return code.accuse(fold(groups, step, Sum.of(code.nothing())).total)
 
 
-def _word(name: str, word: Any, length: int) -> Bool[Array, "length"]:
+def _word(word: Any, length: int) -> Bool[Array, "length"]:
     """A word as booleans."""
     word = word if isinstance(word, jax.Array) else np.asarray(word)
     if not arguments.holds_numbers(word):
-        raise TypeError(f"{name} must hold bits 0 and 1, got {word.dtype}")
+        raise TypeError(f"word must hold bits 0 and 1, got {word.dtype}")
     if word.shape != (length,):
-        raise ValueError(f"{name} must have one bit a column, shape ({length},), got {word.shape}")
+        raise ValueError(f"word must have one bit a column, shape ({length},), got {word.shape}")
     if not arguments.is_traced(word):
         wrong = np.flatnonzero(~np.isin(np.asarray(word), (0, 1)))
         if wrong.size:
-            raise ValueError(
-                f"{name} must hold bits 0 and 1 only, got {name}[{wrong[0]}] = {np.asarray(word)[wrong[0]]}"
-            )
+            raise ValueError(f"word must hold bits 0 and 1 only, got word[{wrong[0]}] = {np.asarray(word)[wrong[0]]}")
     return jnp.asarray(word.astype(bool))

@@ -16,7 +16,6 @@ threshold's labels, so "accurate" is meant in the PAC sense. The others use exce
 answer on a junk row counts like one on a user's; hence its N = n/3α for the first two forms, and α <= 1/6 for the third.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +58,7 @@ class Form:
         """N."""
         return self.x.shape[0]
 
-    @functools.partial(jax.jit, static_argnames="k")
+    @jax.jit(static_argnames="k")
     def database(self, words: UInt32[Array, "users words"], coalition: Bool[Array, "users"], k: int) -> MultiSample:
         """The coalition's rows, nonce rows for the others, and junk rows."""
         held = jnp.where(coalition[:, None], words, np.uint32(0))

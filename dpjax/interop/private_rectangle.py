@@ -1,5 +1,6 @@
 """An axis-aligned rectangle as a classifier of scikit-learn."""
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -81,24 +82,18 @@ class PrivateRectangle(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             axes=x.shape[1], bits=bits, epsilon=self.epsilon, delta=self.delta, beta=self.beta
         )
         outcome = learner(columns.fresh_key(columns.coins(self.random_state)), Examples.create(codes, label))
-        sides = (wide.to_ints(outcome.hypothesis.low), wide.to_ints(outcome.hypothesis.high))
-        self.classes_, self._asked = classes, asked
+        low, high = wide.to_ints(outcome.hypothesis.low), wide.to_ints(outcome.hypothesis.high)
+        self.classes_, self._asked, self._sides = classes, asked, (low, high)
         # No value has a code between its bound's and the end of the domain, which is the same for all columns.
-        most = [min(high, column.encoding.last) for high, column in zip(sides[1], data, strict=True)]
-        self._empty = int(outcome.status) != Status.OK or any(
-            low > high for low, high in zip(sides[0], most, strict=True)
-        )
-        self._sides = sides
-        ends = ((float("inf"), float("-inf")), sides)
-        self.low_, self.high_ = (
-            np.array(
-                [
-                    nothing if self._empty else column.encoding.value(code)
-                    for column, code in zip(data, side, strict=True)
-                ]
+        most = [min(code, column.encoding.last) for code, column in zip(high, data, strict=True)]
+        self._empty = int(outcome.status) != Status.OK or any(map(operator.gt, low, most))
+        if self._empty:
+            self.low_, self.high_ = np.full(len(data), np.inf), np.full(len(data), -np.inf)
+        else:
+            self.low_, self.high_ = (
+                np.array([column.encoding.value(code) for column, code in zip(data, side, strict=True)])
+                for side in (low, high)
             )
-            for nothing, side in zip(*ends, strict=True)
-        )
         self.guarantee_ = learner.guarantee()
         return self
 

@@ -1,6 +1,5 @@
 """The exponential mechanism over finitely many scores (BNS §2.5.2): P[h] ∝ w_h exp(eps q_h / (2 Delta))."""
 
-import functools
 import math
 from typing import Any
 
@@ -80,7 +79,7 @@ def normalised(weights: Float[Array, "k"]) -> Float[Array, "k"]:
     return jnp.where(possible, weights - total, -jnp.inf)
 
 
-@functools.partial(jax.jit, inline=True)
+@jax.jit(inline=True)
 def draw(key: Array, weights: Float[Array, "k"]) -> Selection:
     """A candidate with probability ∝ exp(weights); ok is False when all are -inf or one is NaN.
 

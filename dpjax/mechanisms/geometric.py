@@ -8,7 +8,6 @@ the law. In float32 the ends of the pieces of X are correct to a few units in th
 relative error of that divided by the length of its piece, the rate. This is why digits are used where the rate is below COARSE.
 """
 
-import functools
 import math
 from typing import Any
 
@@ -63,7 +62,7 @@ def geometric(key: Array, value: Int[ArrayLike, "*s"], *, epsilon: Number, sensi
     return value + _noises(arguments.key(key), rate, value.shape)
 
 
-@functools.partial(jax.jit, static_argnames="shape", inline=True)
+@jax.jit(static_argnames="shape", inline=True)
 def _noises(key: Array, rate: Array, shape: tuple[int, ...]) -> Array:
     """Pieces of a Laplace variable, unless they are short: then the difference of two one-sided draws."""
     key_up, key_down = jax.random.split(key)

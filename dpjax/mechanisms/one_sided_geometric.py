@@ -3,7 +3,6 @@
 It is the slice noise Geom(1 - exp(-epsilon)) of CLNSS §2. Two-sided noise is the difference of two draws.
 """
 
-import functools
 import math
 
 import jax
@@ -18,9 +17,8 @@ from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.base import Between, Noise, Number, array, difference
 
 DIGITS = 31
-SMALLEST_RATE = (
-    2.0**-25
-)  # below it a draw could exceed int32; from it on, P[G >= 2^31] = exp(-2^31 rate) <= exp(-64) = 2e-28
+# Below it a draw could exceed int32; from it on, P[G >= 2^31] = exp(-2^31 rate) <= exp(-64) = 2e-28.
+SMALLEST_RATE = 2.0**-25
 
 
 def checked_rate(epsilon: Number, sensitivity: int = 1) -> Number:
@@ -32,7 +30,7 @@ def _rate(epsilon: Number) -> Array:
     return jnp.asarray(checked_rate(epsilon), float)
 
 
-@functools.partial(jax.jit, static_argnames="shape", inline=True)
+@jax.jit(static_argnames="shape", inline=True)
 def _draw(key: Array, rate: Array, shape: tuple[int, ...]) -> Array:
     """Geometric variates, drawn by their binary digits, which are independent: digit j is 1 with odds r^(2^j) to 1.
 

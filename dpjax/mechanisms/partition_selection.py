@@ -163,8 +163,7 @@ def partition_selection(
     [False, True]
     """
     log_p, log_q = log_keep(counts, epsilon=epsilon, delta=delta, at=at)
-    # A certain event is not left to the coin: its complement has probability 0, not 5e-20.
-    return (random.bernoulli(arguments.key(key), log_p, log_q) & (log_p > -jnp.inf)) | (log_q == -jnp.inf)
+    return random.bernoulli(arguments.key(key), log_p, log_q) & ~jnp.isnan(log_p)
 
 
 @frozen

@@ -190,7 +190,7 @@ def _total(name: str, value: Any, **bounds: float) -> Array:
     return number
 
 
-@functools.partial(jax.jit, static_argnames="counts")
+@jax.jit(static_argnames="counts")
 def _own(deltas: Array, counts: tuple[int, ...]) -> Array:
     """1 - prod (1 - d)."""
     return -jnp.expm1(jnp.sum(jnp.asarray(counts, deltas.dtype) * jnp.log1p(-deltas)))
@@ -212,7 +212,7 @@ def _log_combs(many: int) -> list[float]:
     return list(map(math.log, combs))
 
 
-@functools.partial(jax.jit, static_argnames="counts")  # outside other programs, one program, not one for each operation
+@jax.jit(static_argnames="counts")  # outside other programs, one program, not one for each operation
 def _log_excess(epsilons: Array, epsilon: Array, counts: tuple[int, ...]) -> Array:
     """ln D(E)."""
     inside, _ = _terms(counts)
@@ -220,7 +220,7 @@ def _log_excess(epsilons: Array, epsilon: Array, counts: tuple[int, ...]) -> Arr
     return _log_sum(epsilons, jnp.sum(signs * epsilons[None], axis=-1) - epsilon, counts)
 
 
-@functools.partial(jax.jit, static_argnames="counts")
+@jax.jit(static_argnames="counts")
 def _log_excess_above(shares: Array, epsilon: Array, u: Array, counts: tuple[int, ...]) -> Array:
     """ln D(E) of the epsilons E exp(u) shares, whose sum exceeds E by E (exp(u) - 1): written so that u may be far below rounding."""
     inside, _ = _terms(counts)

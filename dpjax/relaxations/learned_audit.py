@@ -7,7 +7,6 @@ score is one real number per run, and `verify.audit.audit_samples` does the rest
 as well, and the other half, so far unused, bounds both probabilities by Clopper and Pearson. The bound is valid whatever was learned.
 """
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -152,7 +151,7 @@ def score(classifier: Classifier, x: Float[Array, "runs d"]) -> Float[Array, "ru
     return _logit(classifier[2:], _white(classifier, x))
 
 
-_train_jit = functools.partial(jax.jit, static_argnames=("steps", "learning_rate"))(train)
+_train_jit = jax.jit(static_argnames=("steps", "learning_rate"))(train)
 _score_jit = jax.jit(score)
 
 

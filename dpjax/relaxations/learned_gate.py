@@ -16,7 +16,6 @@ r(x) = min(e^epsilon x + delta, 1 - e^-epsilon (1 - x - delta), 1). At sigmoid =
 (`dpjax.mechanisms.partition_selection`), on c, and no rule under these conditions keeps more often, since r rises. The descent reaches it.
 """
 
-import functools
 import math
 from typing import Any
 
@@ -71,9 +70,7 @@ class Gate(Chooser):
 
     def draw(self, key: Array, data: Candidates) -> Any:
         index, ok, log_p, log_q = self._coin(data)
-        # A certain event is not left to the coin.
-        kept = (random.bernoulli(key, log_p, log_q) & (log_p > -jnp.inf)) | (log_q == -jnp.inf)
-        return index, ok & kept, {}
+        return index, ok & random.bernoulli(key, log_p, log_q), {}
 
     def log_law(self, data: Candidates) -> Float[Array, "outcomes"]:
         index, ok, log_p, log_q = self._coin(data)
@@ -168,7 +165,7 @@ def learn(*, gap: int, epsilon: Number, delta: float, sensitivity: int = 2, step
     return made
 
 
-@functools.partial(jax.jit, static_argnames=("count", "steps"))
+@jax.jit(static_argnames=("count", "steps"))
 def _descend(epsilon: Array, delta: Array, *, count: int, steps: int) -> tuple[Float[Array, "c"], Float[Array, "c"]]:
     """(p, 1 - p) after the descent on ln(1 - p_C)."""
 

@@ -20,7 +20,6 @@ The descent proposes; the certificate decides. What is released is an `IntegerNo
 use, in float64 with every rounding pessimistic.
 """
 
-import functools
 import math
 from typing import Any, ClassVar, NamedTuple
 
@@ -434,7 +433,7 @@ def _start(description: bound.Tails, delta: float) -> Parameters:
     return Parameters(*map(jnp.asarray, (laplace, uniform, np.full(most + 1, -14.0 - math.log(most + 1)))))
 
 
-@functools.partial(jax.jit, static_argnames=("sensitivity", "steps"))
+@jax.jit(static_argnames=("sensitivity", "steps"))
 def _descend(
     start: Parameters, cost: Array, epsilon: Array, delta: Array, learning_rate: Array, *, sensitivity: int, steps: int
 ) -> Parts:

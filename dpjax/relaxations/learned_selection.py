@@ -32,7 +32,6 @@ R - s. The largest step allowed is never negative, as f(z-1) <= f(z-1-s) + epsil
 f(z + s) - f(z) of the numbers in use: the descent is not trusted.
 """
 
-import functools
 import math
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -274,7 +273,7 @@ def learn(
     return mechanism(found, epsilon=epsilon, shift=shift)
 
 
-@functools.partial(jax.jit, static_argnames=("shift", "levels", "reach", "steps"))
+@jax.jit(static_argnames=("shift", "levels", "reach", "steps"))
 def _descend(
     scores: Array,
     where: Array,

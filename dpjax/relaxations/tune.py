@@ -214,7 +214,7 @@ def failures(algorithm: Any, data: Any, failure: Failure) -> Float[Array, "datas
     return _each(algorithm, stacked(data), failure)
 
 
-@functools.partial(jax.jit, static_argnums=2)
+@jax.jit(static_argnums=2)
 def _each(algorithm: Any, data: Any, failure: Failure) -> Array:
     return jax.vmap(lambda one: _number(failure, algorithm, one))(data)
 

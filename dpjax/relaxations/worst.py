@@ -13,7 +13,6 @@ and never an estimate. It is not claimed that nothing worse exists.
 """
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -141,7 +140,7 @@ def worst_data(
     )
 
 
-@functools.partial(jax.jit, static_argnums=(5, 6, 7, 8, 9, 10))
+@jax.jit(static_argnums=(5, 6, 7, 8, 9, 10))
 def _found(
     key: Array,
     algorithm: Any,

@@ -5,7 +5,6 @@ algorithms (quantiles, sanitizers, parities, rectangles, k concepts, one of your
 dataset of the kind that the algorithm takes.
 """
 
-import functools
 import math
 from typing import Any
 
@@ -103,7 +102,7 @@ def _rows(records: Any) -> int:
     return rows
 
 
-@functools.partial(jax.jit, static_argnums=(5, 6, 7, 8))
+@jax.jit(static_argnums=(5, 6, 7, 8))
 def _found(
     key: Array, algorithm: Any, records: Any, n: Any, error: Any, rows: int, starts: int, rounds: int, width: int
 ) -> tuple[Array, Array]:

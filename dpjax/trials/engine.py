@@ -389,7 +389,7 @@ def _key(words: UInt32[Array, "2"]) -> Array:
     return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
-@functools.partial(jax.jit, static_argnames=("run", "mesh"))
+@jax.jit(static_argnames=("run", "mesh"))
 def _one(run: Run, root: UInt32[Array, "2"], params: Any, mesh: Mesh) -> Any:
     """One trial, only ever traced, and under the same mapping over devices as batches, so that `run` is traced once for all of them."""
 
@@ -399,7 +399,7 @@ def _one(run: Run, root: UInt32[Array, "2"], params: Any, mesh: Mesh) -> Any:
     return _on_devices(on_device, mesh)(root, params)
 
 
-@functools.partial(jax.jit, static_argnames=("run", "lanes", "mesh"))
+@jax.jit(static_argnames=("run", "lanes", "mesh"))
 def _blocks(
     run: Run,
     root: UInt32[Array, "2"],
@@ -417,7 +417,7 @@ def _blocks(
     return _on_devices(on_device, mesh)(root, cell, starts, params)
 
 
-@functools.partial(jax.jit, static_argnames=("run", "lanes", "mesh"))
+@jax.jit(static_argnames=("run", "lanes", "mesh"))
 def _sums(
     run: Run,
     root: UInt32[Array, "2"],

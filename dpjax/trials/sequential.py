@@ -92,7 +92,7 @@ def rate(
         [256, 512, 16384]
     """
     arguments.function("enough", enough)
-    sizes = _doubling("maximum", maximum, chunk)
+    sizes = _doubling(maximum, chunk)
     parts = resumable.parts(
         "trials", run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress
     )
@@ -150,7 +150,7 @@ def mean(
         TypeError, ValueError: as `resumable.evaluate`, or a number lies outside [0, 1].
     """
     arguments.function("enough", enough)
-    sizes = _doubling("maximum", maximum, chunk)
+    sizes = _doubling(maximum, chunk)
     parts = resumable.parts(
         "draws", run, params, store=store, key=key, root=root, cell=cell, sizes=sizes, batch=batch, progress=progress
     )
@@ -165,9 +165,9 @@ def mean(
     return estimate
 
 
-def _doubling(name: str, total: int, chunk: int) -> list[int]:
+def _doubling(maximum: int, chunk: int) -> list[int]:
     """Sizes of chunks after which 1, 2, 4, ... times `chunk` are done, and of the remainder."""
-    total = arguments.integer(name, total, at_least=1, at_most=engine.TRIALS_A_CELL)
+    total = arguments.integer("maximum", maximum, at_least=1, at_most=engine.TRIALS_A_CELL)
     done = arguments.integer("chunk", chunk, at_least=1)
     ends = [0]
     while done < total:

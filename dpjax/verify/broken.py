@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dpjax.accounting.guarantee import Guarantee
-from dpjax.data.outcome import Outcome, Status
+from dpjax.data.outcome import Status
 from dpjax.mechanisms import exponential, geometric, laplace, stability
 from dpjax.verify.exact import Worst, histograms, neighbours, worst_pair
 
@@ -42,11 +42,6 @@ class Specimen:
         return worst_pair(self.law, self.datasets, self.pairs, self.claimed.epsilon)
 
 
-def _label(outcome: Outcome, size: int) -> jax.Array:
-    """The chosen index, and `size` for ⊥."""
-    return jnp.where(outcome.status == Status.OK, outcome.hypothesis, size)
-
-
 def stability_specimen(calibration: str, *, epsilon: float = 1.0, delta: float = 1e-4) -> Specimen:
     """A_dist on counts of three values, claimed (epsilon, delta) under replace-one: false for "printed".
 
@@ -54,10 +49,15 @@ def stability_specimen(calibration: str, *, epsilon: float = 1.0, delta: float =
     """
     mechanism = stability.mechanism(epsilon=epsilon, delta=delta, calibration=calibration)
     counts = histograms(3, [13])
+
+    def sample(key: jax.Array, scores: Any) -> jax.Array:
+        outcome = mechanism(key, scores)
+        return jnp.where(outcome.status == Status.OK, outcome.hypothesis, 3)  # 3 stands for ⊥
+
     return Specimen(
         name=f"A_dist with {calibration} constants",
         law=lambda scores: jnp.log(mechanism.pmf(scores)),
-        sample=lambda key, scores: _label(mechanism(key, scores), 3),
+        sample=sample,
         claimed=mechanism.claimed_guarantee(),
         datasets=counts,
         pairs=neighbours(counts, "REPLACE_ONE"),

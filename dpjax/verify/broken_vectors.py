@@ -110,8 +110,7 @@ def broken_vectors(dimension: int = 8) -> tuple[VectorSpecimen, ...]:
     scale = 1.0 / gaussian_shift(EPSILON, DELTA)
     ones, identity, rotation = np.ones(dimension), np.eye(dimension), _rotation(dimension)
     first, diagonal = identity[0], ones / math.sqrt(dimension)
-    thin = np.ones(dimension)
-    thin[-1] = 1.0 / 3.0
+    thin = np.append(ones[1:], 1.0 / 3.0)
     return (
         _gaussian("noise for one coordinate's sensitivity", scale * identity, ones * 0.7),
         _gaussian("one noise for all coordinates", scale * ones[:, None], first),

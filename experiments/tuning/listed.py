@@ -85,7 +85,7 @@ def failure(case: Listed, settings: Settings, plan: Any, n: int, *, key: Any) ->
     return float(_share(plan, jnp.int32(n), settings["alpha"], keys, case.wrong))
 
 
-@functools.partial(jax.jit, static_argnums=4)
+@jax.jit(static_argnums=4)
 def _share(plan: Any, n: Any, alpha: Any, keys: Any, wrong: Any) -> Any:
     def one(key: Any) -> Any:
         data, coins = jax.random.split(key)

@@ -78,7 +78,7 @@ def _on_combs(name: str, n: int, settings: Settings, context: Context) -> dict[s
         return {"failure": float(jnp.max(found))}
 
 
-@functools.partial(jax.jit, static_argnums=(4, 5))
+@jax.jit(static_argnums=(4, 5))
 def _combs(solver: Any, keys: Any, n: Any, bits: Any, rows: int, limbs: int) -> Any:
     def failure(key: Any, family: Any) -> Any:
         k = combs.zeros(key, rows, n, bits, family)
@@ -123,7 +123,7 @@ def _listed(name: str, make: Any, epsilon: float, settings: Settings, context: C
         return {"worst": float(jnp.max(every)), "found": found.failure}
 
 
-@functools.partial(jax.jit, static_argnums=(4, 5, 6))
+@jax.jit(static_argnums=(4, 5, 6))
 def _all(algorithm: Any, at: Any, counts: Any, tags: Any, error: float, kind: str, rows: int) -> Any:
     def failure(row: Any) -> Any:
         counts, tags = row

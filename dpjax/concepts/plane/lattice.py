@@ -97,9 +97,8 @@ def lattice(bits: int, measure: str) -> Lattice:
     side = 1 << bits
     box = measure == "box"
     reach = 2 * bits + 1 if box else 0
-    needed = (
-        (3 * bits + 3 if box else bits + 3) + 2 * bits + _SPARE
-    )  # the numbers compared to decide a side are below 2^(t + the first term)
+    # The numbers compared to decide a side are below 2^(t + the first term).
+    needed = (3 * bits + 3 if box else bits + 3) + 2 * bits + _SPARE
     limbs = wide.limbs_for(needed)
     fraction = 32 * limbs - (needed - 2 * bits - _SPARE)
     if box:

@@ -81,7 +81,7 @@ class Exponential(Algorithm):
     def draw(self, key: Array, data: Examples) -> Any:
         select = self.selection
         view = select.prepare(data)
-        columns, more = _majorities(select, view)
+        columns, more = _majorities(view)
         weights = jnp.maximum(jnp.stack([more, -more]), 0)
         kept = jnp.sum(weights[0], dtype=jnp.int32)
 
@@ -221,7 +221,7 @@ def _hidden(
     return jnp.where(near, area, -jnp.inf), before + saved_after - saved_before
 
 
-def _majorities(select: SelectHalfplane, view: Placed) -> tuple[UInt32[Array, "2 words points"], Int[Array, "points"]]:
+def _majorities(view: Placed) -> tuple[UInt32[Array, "2 words points"], Int[Array, "points"]]:
     """(points, how many more negative than positive examples there are at each)."""
     sign = jnp.where(view.valid, jnp.where(view.y, -view.counts, view.counts), 0)
     if view.columns.shape[-1] < sign.shape[0]:  # every point once for each label

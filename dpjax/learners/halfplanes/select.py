@@ -97,11 +97,6 @@ class PlaneSelection(Selection):
         """The index of each point of a view in `all_points`, on small grids."""
         return ((view.columns[0, 0] << np.uint32(self.bits)) | view.columns[1, 0]).astype(jnp.int32)
 
-    def _kept(self, view: Placed, line: Line) -> Bool[Array, "places"]:
-        """h(x) at every place."""
-        held = above(self.grid, line.chart[None], line.slope[None], line.height[None], view.columns)[0]
-        return view.everywhere(held)
-
     def region(self, lines: Line, *shape: int) -> Region:
         """The union over the first axis of the intersections over the second, once the lines are brought to this shape."""
         chart, slope, height = lines if not shape else reshaped(lines, *shape)
@@ -150,7 +145,8 @@ class SelectHalfplane(PlaneSelection):
         return refinement.draw(key, Problem(self.grid, view.columns, weights, score, rate, dual))[0]
 
     def deleted(self, view: Placed, choice: Line, *, dual: bool) -> Bool[Array, "places"]:
-        kept = self._kept(view, choice)
+        held = above(self.grid, choice.chart[None], choice.slope[None], choice.height[None], view.columns)
+        kept = view.everywhere(held[0])
         return kept if dual else ~kept
 
     def released(self, chosen: Line, *, dual: bool) -> Region:

@@ -99,10 +99,8 @@ class InteriorThreshold(ThresholdLearner):
     def law(self, pieces: Pieces, goal: Goal) -> Float[Array, "2"]:
         if goal.marked is None:
             return self._law_between(pieces, goal.within.low, goal.within.high)
-        low, high = (
-            wide.maximum(pieces.starts, goal.within.low[None]),
-            wide.minimum(pieces.ends(), goal.within.high[None]),
-        )
+        low = wide.maximum(pieces.starts, goal.within.low[None])
+        high = wide.minimum(pieces.ends(), goal.within.high[None])
         if pieces.is_peak:  # the good pieces are next to each other
             first, last = jnp.argmax(goal.marked), goal.marked.shape[0] - 1 - jnp.argmax(goal.marked[::-1])
             stop = wide.select(jnp.any(goal.marked), high[last], jnp.zeros_like(low[0]))

@@ -87,21 +87,18 @@ class LabelPrivate(Algorithm):
         return good if self.public is None else good & self.fits(self.public)
 
     def prepare(self, data: Any) -> Any:
-        valid, gives, x = data.valid, self._gives(data), self._words(data)
+        valid, x = data.valid, self._words(data)
         if self.public is None:
-            counted = valid if self.unlabelled is None else valid & ~gives
+            gives = counted = valid
+            if self.unlabelled is not None:  # the first examples give their points, the others their labels
+                first = jnp.arange(data.rows, dtype=jnp.int32) < self.unlabelled
+                gives, counted = valid & first, valid & ~first
             return self._choices(x, data.y, gives, counted, valid, ordered=getattr(data, "ordered", False))
         none = jnp.zeros(self.public.rows, bool)
         mine = jnp.concatenate([none, valid])
         gives = jnp.concatenate([self.public.valid, jnp.zeros_like(valid)])
         both = jnp.concatenate([self._words(self.public), x])
         return self._choices(both, jnp.concatenate([none.astype(jnp.int32), data.y]), gives, mine, mine)
-
-    def _gives(self, data: Any) -> Bool[Array, "rows"]:
-        """Which examples give their points."""
-        if self.unlabelled is None:
-            return data.valid
-        return data.valid & (jnp.arange(data.rows, dtype=jnp.int32) < self.unlabelled)
 
     def _words(self, data: Any) -> UInt32[Array, "rows words"]:
         """The points, a row each."""

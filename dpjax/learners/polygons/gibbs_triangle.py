@@ -91,14 +91,12 @@ class GibbsTriangle(TriangleSelection):
             lines, held, log_weight = state
             key, rate, step = given
             log_weight = log_weight + step * _score(held, problem)
-            (lines, held), _ = lax.scan(
-                lambda state, side: (
-                    _turn(jax.random.fold_in(key, side), side, *state, problem._replace(rate=rate)),
-                    None,
-                ),
-                (lines, held),
-                jnp.arange(3, dtype=jnp.int32),
-            )
+
+            def turn(state: Any, side: Array) -> tuple[Any, None]:
+                lines, held = state
+                return _turn(jax.random.fold_in(key, side), side, lines, held, problem._replace(rate=rate)), None
+
+            (lines, held), _ = lax.scan(turn, (lines, held), jnp.arange(3, dtype=jnp.int32))
             return (lines, held, log_weight), _score(held, problem)
 
         keys = jax.random.split(key_sweeps, self.sweeps)

@@ -76,10 +76,8 @@ class Rounds(Algorithm):
         return self.selection.prepare(data)
 
     def run(self, key: Array, data: Any) -> Any:
-        def run(self: Rounds, key: Array, data: Any) -> Any:
-            return self.draw(key, self.prepare(data))
-
-        return (staging.one_by_one(run) if self.selection.loops else run)(self, key, data)
+        run = staging.one_by_one(Algorithm.run) if self.selection.loops else Algorithm.run
+        return run(self, key, data)
 
     def draw(self, key: Array, view: Any) -> Any:
         select, dual = self.selection, self.dual

@@ -64,11 +64,12 @@ def _shared(
     log_size: float, k: int, epsilon: float, delta: float, alpha: float, beta: float, rounds: int, share: float
 ) -> Plan:
     noise = float(share * epsilon)
-    rate, shift = _rate(float(epsilon - noise) * (1 - 1e-12), delta), bounds.set_cover_shift(rounds, beta / 4, noise)
+    rate = _rate(epsilon=float(epsilon - noise) * (1 - 1e-12), delta=delta)
+    shift = bounds.set_cover_shift(rounds, beta / 4, noise)
     return Plan(bounds.set_cover(log_size, k, rounds, alpha, beta, rate, shift), rounds, rate, noise, shift)
 
 
-_rate = functools.lru_cache(maxsize=1024)(lambda epsilon, delta: rate_for(epsilon=epsilon, delta=delta))
+_rate = functools.lru_cache(maxsize=1024)(rate_for)
 
 
 def _composed(log_size: float, k: int, epsilon: float, delta: float, alpha: float, beta: float, rounds: int) -> Plan:

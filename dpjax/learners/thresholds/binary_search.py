@@ -58,12 +58,8 @@ class BinarySearch(ThresholdLearner):
             return epsilon / steps.astype(float)
         return closed_form_epsilon(epsilon, jnp.asarray(self.delta, float), steps, xp=jnp)
 
-    def _log_turn(self, pieces: Pieces, middle: Array) -> tuple[Array, Array]:
-        """ln P[right], ln P[left] at a midpoint."""
-        return self._log_turn_at(pieces, pieces.locate(middle), pieces.locate(self._after(middle)))
-
     def _log_turn_at(self, pieces: Pieces, here: Array, after: Array) -> tuple[Array, Array]:
-        """The same, given that `here` examples lie below the midpoint, and `after` at it or below."""
+        """ln P[right], ln P[left] at a midpoint: `here` examples lie below it, and `after` at it or below."""
         zeros, ones = pieces.values[0], pieces.values[-1]
         # Piece i begins after i examples, and Q there is (their ones) + zeros - (their zeros): this gives both counts. Integers are used,
         # as a float may not hold the sum, which is up to twice the number of examples.
@@ -153,7 +149,7 @@ class BinarySearch(ThresholdLearner):
 
         def step(pieces: Pieces, low: Array, high: Array, middle: Array, state: Any) -> Any:
             reach, aside = state
-            right, left = self._log_turn(pieces, middle)
+            right, left = self._log_turn_at(pieces, pieces.locate(middle), pieces.locate(self._after(middle)))
             go_right = wide.less(middle, target)
             off = wide.select(go_right, low, self._after(middle)), wide.select(go_right, middle, high)
             turned = reach * jnp.exp(jnp.where(go_right, left, right))
@@ -259,8 +255,7 @@ class BinarySearch(ThresholdLearner):
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """A union bound over the comparisons, and Theorem 2.14; see `bounds`."""
-        size = bounds.binary_search_thresholds(int(self.bits), alpha, beta, float(self.comparison_epsilon()))
-        return whole(size)
+        return whole(bounds.binary_search_thresholds(int(self.bits), alpha, beta, float(self.comparison_epsilon())))
 
 
 def binary_search(*, bits: int, epsilon: Any, delta: Any = 0.0) -> BinarySearch:

@@ -56,11 +56,8 @@ from dpjax.learners.thresholds.base import ThresholdLearner
 from dpjax.mechanisms import exponential, laplace, stability
 
 CALIBRATIONS = ("printed", "proved")
-SEARCH, STABLE, CHOICE = (
-    3 / 8,
-    1 / 4,
-    1 / 8,
-)  # of epsilon: all comparisons, one A_dist of two, the exponential mechanism
+# Of epsilon: all comparisons, one A_dist of two, the exponential mechanism.
+SEARCH, STABLE, CHOICE = 3 / 8, 1 / 4, 1 / 8
 HYPOTHESES = 5
 
 

@@ -7,7 +7,7 @@ import math
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
@@ -55,9 +55,6 @@ class ThresholdRecConcave(ThresholdLearner):
     levels: int = static()
     calibration: str = static()
     split: Split | None = None
-
-    def sound(self) -> Bool[Array, ""]:
-        return super().sound() if self.split is None else super().sound() & self.split.sound()
 
     def _shares(self) -> tuple[float, float]:
         """Into how many parts epsilon and delta are cut."""

@@ -198,13 +198,10 @@ def flat_tree_score_planned(*, bits: int, epsilon: float, beta: float, evaluatio
     (16, 'REPLACE_ONE')
     """
     bits = int(base.domain(bits)["bits"])
-    epsilon, beta = (
-        arguments.known("epsilon", arguments.epsilon(epsilon)),
-        arguments.known_fraction("beta", beta),
-    )
-    n, its_offsets, its_curve = planning.searched(
-        bits, epsilon, beta, arguments.integer("evaluations", evaluations, at_least=1)
-    )
+    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
+    beta = arguments.known_fraction("beta", beta)
+    evaluations = arguments.integer("evaluations", evaluations, at_least=1)
+    n, its_offsets, its_curve = planning.searched(bits, epsilon, beta, evaluations)
     shaped = planning.curve(**dict(zip(("share", "rest", "knee", "width"), its_curve, strict=True)))
     from_numbers = planning.offsets(**dict(zip(("a", "alpha", "p", "tau"), its_offsets, strict=True)))
     return flat_tree_score(bits=bits, epsilon=epsilon, n=n, offsets=from_numbers, curve=shaped)

@@ -505,8 +505,7 @@ def calibrate(
     (1, True, True)
     """
     bits = arguments.size("bits", bits)
-    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon))
-    epsilon = arguments.number("epsilon", epsilon, at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
+    epsilon = arguments.known("epsilon", arguments.epsilon(epsilon), at_least=LEAST_EPSILON, at_most=LARGEST_EPSILON)
     delta = arguments.known("delta", arguments.delta(delta))
     beta = arguments.known_fraction("beta", beta)
     arguments.choice("accountant", accountant, (*_ACCOUNTANTS, "best"))

@@ -35,13 +35,11 @@ class DepthRecConcave(ByDepth):
     split: Split | None = None
 
     def sound(self) -> Bool[Array, ""]:
-        good = super().sound() & (jnp.asarray(self.promise, float) <= arguments.most_counted())
-        return good if self.split is None else good & self.split.sound()
+        return super().sound() & (jnp.asarray(self.promise, float) <= arguments.most_counted())
 
     def _optimizer(self) -> QuasiConcaveRecConcave:
         """The optimiser for any quality function: it splits the budget and proves the error."""
-        given: Any = {"bits": self.bits, "epsilon": self.epsilon, "delta": self.delta, "levels": self.levels}
-        given["split"] = self.split
+        given: Any = {name: getattr(self, name) for name in ("bits", "epsilon", "delta", "levels", "split")}
         return QuasiConcaveRecConcave(**given, limbs=self.wider, relation=ADD_OR_REMOVE_ONE)
 
     def _problem(self, pieces: Pieces) -> optimizer.Problem:

@@ -60,9 +60,8 @@ from dpjax.domains.wide import MAX_BITS
 
 MOST_STEPS = 5e8  # of all programmes together for one question; a second or so
 LARGEST = 600.0  # ln of the largest weight
-LARGEST_OFFSET = (
-    2.0**13
-)  # in nats: next to larger ones floats would lose ranks of a few points; ln of the largest domain is 2839
+# In nats: next to larger ones floats would lose ranks of a few points; ln of the largest domain is 2839.
+LARGEST_OFFSET = 2.0**13
 SEARCHED_STEPS = 5e7  # of one programme that a search runs a hundred times
 _TURNS = 8  # from L_0 to L; more hardly matter
 _SLACK = 1e-9  # as a share of W: above what rounding in float64 can add up to

@@ -316,7 +316,7 @@ def sample(key: Array, tree: Trie, parameters: Parameters, limit: int) -> Run:
     """One run. `limit` >= tree.bits is a static bound; parameters.depth >= 1."""
     key_left, key_walk, key_deep, key_next, key_release, key_side = jax.random.split(key, 6)
     walked = walk(tree, parameters.left + noise(key_left, parameters), limit)
-    stops = _coins(key_walk, *log_stop(tree, walked, parameters))
+    stops = random.bernoulli(key_walk, *log_stop(tree, walked, parameters))
     levels, deep = remainder(walked, parameters.deep + noise(key_deep, parameters))
     level, below = _sample_level(key_next, levels, tree, parameters, limit)
     choice = choose(tree, walked, deep, level, parameters)
@@ -367,11 +367,6 @@ def noise(key: Array, parameters: Parameters, shape: tuple[int, ...] = ()) -> In
         return jnp.zeros(shape, jnp.int32)
     # Clipped far beyond any number of points, so that a size cannot overflow.
     return jnp.minimum(one_sided_geometric(key, shape, epsilon=parameters.slice_epsilon), 1 << 30)
-
-
-def _coins(key: Array, log_p: Array, log_q: Array) -> Bool[Array, "nodes"]:
-    """Fresh coins; certain events do not depend on the coin."""
-    return (random.bernoulli(key, log_p, log_q) & (log_p > -jnp.inf)) | (log_q == -jnp.inf)
 
 
 # -------------------------------------------------------------------------------------------------------------- law

@@ -436,7 +436,7 @@ def sample(key: Array, problem: Problem, budget: Budget, levels: int) -> Run:
 
     of = blocks(chain, constants, size)
     log_block, log_some, log_none = choose_block(of.weights, 1.0, constants, budget)
-    some = random.bernoulli(key_some, log_some, log_none) & (log_some > -jnp.inf)
+    some = random.bernoulli(key_some, log_some, log_none)
     block = logspace.draw(key_block, logspace.sum_tree(log_block))
     three = candidates(chain, of, block)
     choice = exponential.draw(key_point, choose_point(three.depths, 1.0, budget)).index

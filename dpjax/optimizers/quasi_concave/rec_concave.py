@@ -6,7 +6,7 @@ Its plain twin is `dpjax.verify.plain.rec_concave`.
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
@@ -31,9 +31,6 @@ class QuasiConcaveRecConcave(QuasiConcave):
     levels: int = static()
     relation: str = static()
     split: Split | None = None
-
-    def sound(self) -> Bool[Array, ""]:
-        return super().sound() if self.split is None else super().sound() & self.split.sound()
 
     def budget(self) -> Budget | Split:
         """The budget of each of N exponential mechanisms and 2(N - 1) A_dists."""

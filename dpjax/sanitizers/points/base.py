@@ -5,7 +5,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.core import arguments
@@ -64,7 +63,7 @@ class Frequencies:
         slots = keep.shape[0]
         place = jnp.where(keep, jnp.cumsum(keep, dtype=jnp.int32) - 1, slots)
         return cls(
-            points=jnp.full_like(points, np.uint32(0xFFFFFFFF)).at[place].set(points, mode="drop"),
+            points=jnp.full_like(points, LARGEST).at[place].set(points, mode="drop"),
             answers=jnp.zeros_like(answers).at[place].set(answers, mode="drop"),
             where=jnp.arange(slots, dtype=jnp.int32) < jnp.sum(keep, dtype=jnp.int32),
         )
@@ -74,7 +73,7 @@ class Frequencies:
         slots = bucket(max(int(jnp.sum(self.where)), 1))
         more = max(slots - self.where.shape[0], 0)
         return Frequencies(
-            points=jnp.pad(self.points, ((0, more), (0, 0)), constant_values=np.uint32(0xFFFFFFFF))[:slots],
+            points=jnp.pad(self.points, ((0, more), (0, 0)), constant_values=LARGEST)[:slots],
             answers=jnp.pad(self.answers, (0, more))[:slots],
             where=jnp.pad(self.where, (0, more))[:slots],
         )

@@ -71,7 +71,7 @@ class NoisyCounts(PointSanitizer):
     def log_released(self, counts: Int[Array, "m"], above: Any = 0.0) -> tuple[Float[Array, "m"], Float[Array, "m"]]:
         """(ln P[released, and its noisy count is `above` this], ln P[not]) for points of these counts."""
         least = jnp.maximum(self.short(counts), jnp.asarray(above, float) - counts.astype(float))
-        log_q, log_p = laplace.log_tails(least / self._scale())
+        log_q, log_p = laplace.log_tails(least / (2 / jnp.asarray(self.epsilon, float)))
         eligible = self._eligible(counts)
         return jnp.where(eligible, log_p, -jnp.inf), jnp.where(eligible, log_q, 0.0)
 
@@ -107,6 +107,3 @@ class NoisyCounts(PointSanitizer):
 
     def _eligible(self, counts: Int[Array, "m"]) -> Bool[Array, "m"]:
         return beyond(counts, self.low) > 0
-
-    def _scale(self) -> Float[Array, ""]:
-        return 2 / jnp.asarray(self.epsilon, float)

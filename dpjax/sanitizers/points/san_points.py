@@ -135,11 +135,8 @@ class SanPoints(PointSanitizer):
         Raises:
           ValueError: an alpha below this mechanism's own.
         """
-        own, alpha, beta = (
-            float(self.alpha),
-            arguments.known_fraction("alpha", alpha),
-            arguments.known_fraction("beta", beta),
-        )
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+        own = float(self.alpha)
         if alpha < own:
             raise ValueError(f"alpha must be >= {own}, which this sanitizer was built for, got {alpha}")
         return bounds.san_points(float(self.epsilon), float(self.delta), own, beta)

@@ -406,10 +406,8 @@ def san_thresholds(
     fields = base.domain(bits, n, at_most=MOST_BITS)
     bits = int(fields["bits"])
     arguments.calibration(calibration)
-    epsilon, delta = (
-        arguments.known("epsilon", epsilon, above=0.0, below=math.inf),
-        arguments.known_fraction("delta", delta),
-    )
+    epsilon = arguments.known("epsilon", epsilon, above=0.0, below=math.inf)
+    delta = arguments.known_fraction("delta", delta)
     alpha = arguments.known_fraction("alpha", alpha)
     calls = bounds.san_thresholds_calls(alpha, calibration=calibration)
     if calls > MOST_CALLS:
