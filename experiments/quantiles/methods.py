@@ -57,7 +57,7 @@ def _with_share(wanted: Wanted, share: float) -> Any:
 
 
 METHODS: dict[str, Callable[[Wanted], Any]] = {
-    "rank exponential": lambda wanted: quantiles.rank_exponential(**wanted.given),
+    "rank exponential": lambda wanted: quantiles.rank_exponential(**wanted.given, delta=wanted.delta),
     "joint": lambda wanted: quantiles.joint(**wanted.given),
     "direct": _released("one run a quantile"),
     "recursive": _released("recursive medians"),
@@ -65,7 +65,7 @@ METHODS: dict[str, Callable[[Wanted], Any]] = {
     "noisy slices": _noisy_slices,
     "tree": lambda wanted: quantiles.tree(**wanted.given),
     "unbounded": unbounded,
-    "approximate": lambda wanted: quantiles.approximate(**wanted.given, accountant="adaptive"),
+    "approximate": lambda wanted: quantiles.approximate(**wanted.given, delta=wanted.delta, accountant="adaptive"),
     "inverse sensitivity": lambda wanted: quantiles.inverse_sensitivity(**wanted.given),
 }
 
