@@ -15,6 +15,7 @@ PAGES = [
     ROOT / "README.md",
     *sorted(page for room in ("dpjax", "experiments", "figures") for page in (ROOT / room).rglob("README.md")),
     *sorted((ROOT / "guide").glob("*.md")),
+    ROOT / "dpjax/optimizers/quantiles/contest.md",
     ROOT / "experiments/benchmarks/profiling.md",
 ]
 THOROUGH = {  # a second or more of compilation each
