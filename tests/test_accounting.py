@@ -631,6 +631,18 @@ def test_totals_of_adaptive_mechanisms_are_those_that_they_were_chosen_for(count
     assert adaptive.adaptive_total(Guarantee(0.25, 0.0, ADD), 4, 0.0) == Guarantee(1.0, 0.0, ADD)
 
 
+def test_totals_of_mechanisms_whose_ranges_have_no_squares():
+    """At epsilon = 0 two of them have a delta of tanh(r/4) or more."""
+
+    def total(each, count, delta):
+        return adaptive.adaptive_total(Guarantee(each, 0.0, ADD), count, delta)
+
+    assert total(1e-170, 2, 1e-300).epsilon >= 1e-170
+    assert total(1e160, 2, 1e-6) == Guarantee(2e160, 1e-6, ADD)
+    assert 1e-21 < total(0.001, 1000, 0.01).epsilon < 1e-18  # all of delta at 0; without a warning
+    assert total(1e308, 2, 1e-6) == Guarantee.none(ADD) and total(0.0, 2, 1e-6) == Guarantee(0.0, 0.0, ADD)
+
+
 @pytest.mark.parametrize(("count", "each", "delta"), [(2, 0.6, 0.02), (6, 4.0, 0.1), (16, 0.1, 1e-6)])
 def test_no_adversary_exceeds_a_total_of_adaptive_mechanisms(count, each, delta):
     stated = adaptive.adaptive_total(Guarantee(each, 0.0, ADD), count, delta)

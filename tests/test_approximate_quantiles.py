@@ -1,5 +1,6 @@
 """ApproximateQuantiles: privacy on all neighbours, whatever the ties; every level is paid for; the stated error."""
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -12,6 +13,7 @@ import pytest
 import dpjax
 from dpjax import Points
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.data.outcome import Status
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles import base
@@ -48,7 +50,7 @@ def test_adaptive_levels_reach_nearly_all_of_delta_on_all_neighbours_and_no_more
     quartiles = (0.25, 0.5, 0.75)
     made = quantiles.approximate(bits=2, fractions=quartiles, epsilon=epsilon, delta=delta, accountant="adaptive")
     assert made.guarantee() == Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
-    laws = pairs_of_laws(quartiles, 0, made.levels * float(made.level))
+    laws = pairs_of_laws(quartiles, 0, made.levels * float(made.cost(np)))
 
     def excess(p, q):
         return sum(max(p[z] - math.exp(epsilon) * q[z], 0.0) for z in p)
@@ -162,7 +164,7 @@ def test_levels_cost_the_better_of_both_totals():
     """With seven levels a delta helps; with four it does not. Given rho, each level is rho/L-zCDP."""
 
     def level(m, **total):
-        return float(quantiles.approximate(bits=8, fractions=[i / (m + 1) for i in range(1, m + 1)], **total).level)
+        return float(quantiles.approximate(bits=8, fractions=[i / (m + 1) for i in range(1, m + 1)], **total).cost(np))
 
     assert level(127, epsilon=1.0, delta=1e-6) > 1.15 / 7 and level(15, epsilon=1.0, delta=1e-6) == pytest.approx(0.25)
     assert level(127, rho=0.02) == pytest.approx((8 * 0.02 / 7) ** 0.5)
@@ -176,11 +178,34 @@ def test_levels_cost_the_better_of_both_totals():
 def test_adaptive_levels_cost_more_and_as_much_where_there_is_no_delta(m, epsilon, delta, more):
     given = {"bits": 8, "fractions": [i / (m + 1) for i in range(1, m + 1)], "epsilon": epsilon}
     levels = [
-        quantiles.approximate(**given, delta=each, accountant=accountant).level
+        quantiles.approximate(**given, delta=each, accountant=accountant).cost(np)
         for accountant in ("concentrated", "adaptive")
         for each in (0.0, delta)
     ]
     assert levels[2] == pytest.approx(levels[0], rel=1e-12) and levels[3] > more * levels[1] > 0
+
+
+def test_a_total_that_is_replaced_is_spent_or_not_stated(x64):
+    """Parameters are optimised so: derivatives by the floats, then `dataclasses.replace`."""
+    given = {"bits": 2, "fractions": [0.25, 0.5, 0.75], "extra": 0}
+    points = Points.create(wide.from_ints([0, 1, 3], 2))
+    made = quantiles.approximate(**given, epsilon=2.0)
+    smaller = dataclasses.replace(made, epsilon=0.1)
+    assert smaller.guarantee() == Guarantee(0.1, 0.0, ADD_OR_REMOVE_ONE)
+    report = dpjax.check(smaller, n=2, domain=4)
+    assert report.holds and 0.04 < report.epsilon_at(0.0) <= 0.1 + 1e-9
+    slopes = [
+        float(jax.grad(lambda e, of=of: of(e).pmf(points)[0])(1.0))
+        for of in (lambda e: dataclasses.replace(made, epsilon=e), lambda e: quantiles.approximate(**given, epsilon=e))
+    ]
+    assert slopes[0] == pytest.approx(slopes[1], rel=1e-12) and abs(slopes[0]) > 1e-3
+    adaptive = quantiles.approximate(**given, epsilon=2.0, delta=1e-3, accountant="adaptive")
+    assert adaptive.guarantee() == Guarantee(2.0, 1e-3, ADD_OR_REMOVE_ONE)
+    for changed in ({"epsilon": 0.1}, {"delta": 1e-6}, {"level": 1.5 * adaptive.level}):
+        assert dataclasses.replace(adaptive, **changed).guarantee().epsilon > 1.99
+    for level in (0.0, -1.0, math.inf, math.nan):
+        outcome = dataclasses.replace(adaptive, level=np.float64(level))(jax.random.key(0), points)
+        assert outcome.status == Status.BAD_PARAMETER
 
 
 @pytest.mark.parametrize("name", ["epsilon", "delta"])

@@ -315,6 +315,22 @@ def test_digits_lost_in_a_difference_refute_nothing(epsilon: float, kind: Any) -
     assert report.refutes(Guarantee(epsilon - 2.0, 0.0, REPLACE_ONE))
 
 
+@pytest.mark.parametrize("likely", [0.9, 0.95, 0.99])
+@pytest.mark.parametrize("epsilon", [22.0, 23.0, 25.0, 26.0, 28.1])
+def test_digits_lost_in_two_differences_refute_nothing(likely: float, epsilon: float) -> None:
+    """The rare outcome is what two others leave: off by the last digit of the smaller one, which is less than that of 1."""
+
+    def law(x: Any) -> Any:
+        rest = 1.0 - likely
+        rare = rest / 2 * jnp.where(x[0] == 1, 1.0, math.exp(-epsilon))
+        other = rest - rare
+        return jnp.stack([jnp.asarray(likely), other, 1.0 - likely - other])
+
+    report = check(law_alone(law, epsilon), n=1, domain=2)
+    assert report.holds is not False
+    assert report.refutes(Guarantee(epsilon - 4.0, 0.0, REPLACE_ONE))
+
+
 def test_digits_that_a_law_keeps_refute_at_any_epsilon() -> None:
     law = lambda x: jax.nn.softmax(jnp.where(x[0] == 0, 1.0, -1.0) * jnp.array([50.0, 0.0]))  # noqa: E731
     assert check(law_alone(law, 50.0), n=1, domain=2).refutes(Guarantee(49.9, 0.0, REPLACE_ONE))

@@ -128,8 +128,9 @@ def adaptive_total(each: Guarantee, count: int, delta: float) -> Guarantee:
     >>> adaptive_total(Guarantee(0.153, 0.0, "REPLACE_ONE"), 10, 1e-6).covers(1.0, 1e-6)
     True
     """
-    if delta == 0.0:
-        return basic({each: count})
+    simple = basic({each: count})
+    if delta == 0.0 or simple.epsilon == 0.0 or simple.is_none:
+        return simple
     if count == 1:
         return independent_total(each, 1, delta)
     return Guarantee(_total(count, each.epsilon, delta), delta, each.relation)
@@ -138,6 +139,7 @@ def adaptive_total(each: Guarantee, count: int, delta: float) -> Guarantee:
 @functools.lru_cache(maxsize=4096)
 def _each(count: int, epsilon: float, delta: float) -> float:
     """`exponential_epsilon` of known numbers."""
+    epsilon = min(epsilon, 1e300)  # what keeps so much keeps more, and its multiples are floats
     total = Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)  # of any relation: the numbers are the same
     if count == 1:
         return independent_each(total, 1).epsilon if delta > 0.0 else epsilon
@@ -171,9 +173,14 @@ def _total(count: int, each: float, delta: float) -> float:
 
     parts = {Guarantee(each, 0.0, ADD_OR_REMOVE_ONE): count}
     most = optimal(parts, delta=delta).epsilon if few_losses([count]) else basic(parts).epsilon
-    # `largest_rho` gives up far more than 2^-36 of itself for rounding.
-    rho = count * each**2 / 8 * (1 - 2.0**-36)
-    most = bisection.least_float(lambda epsilon: largest_rho(epsilon, delta) >= rho, 0.0, most, precision=2.0**-40)
+    # `largest_rho` gives up far more than 2^-36 of itself for rounding. Root by root: squares may overflow, or be 0.
+    root = math.sqrt(count / 8) * each * (1 - 2.0**-37)
+
+    def concentrated(epsilon: float) -> bool:
+        return math.sqrt(float(largest_rho(epsilon, delta))) >= root
+
+    # What is still enough at 2^-60 of that is not searched for further: to 0 it would be a thousand steps.
+    most = bisection.least_float(concentrated, 2.0**-60 * most, most, precision=2.0**-40)
     if count > MOST:
         return most
     alone = independent_total(Guarantee(each, 0.0, ADD_OR_REMOVE_ONE), 1, delta / count)

@@ -154,14 +154,14 @@ def _even_quantiles(bits: int, levels: int, epsilon: float, delta: float, accoun
     return optimizers.approximate(**given, accountant=accountant)
 
 
-def _sizes(question: Question, accountant: str) -> list[tuple[int, Any]]:
-    """(n, quantiles) for each number of levels that is tried; the n that "concentrated" gives are those of a floor."""
+def _sizes(question: Question, *, floor: bool = False) -> list[tuple[int, Any]]:
+    """(n, quantiles) for each number of levels that is tried; a little less than n for a floor."""
     found, first = [], _first_level(question.alpha)
     for levels in range(first, min(first + 2, MOST_LEVELS) + 1):
         left = _left(question.alpha, 2**levels)
         if left > 0:
-            made = _even_quantiles(question.bits, levels, *question.step(), accountant)
-            if accountant != ADAPTIVE:
+            made = _even_quantiles(question.bits, levels, *question.step(), CONCENTRATED if floor else ADAPTIVE)
+            if floor:
                 made = quantiles.with_levels_at_most(made, question.relation)
             found.append((made.sample_size(alpha=left, beta=question.beta), made))
     return found
@@ -171,7 +171,7 @@ def approximate(question: Question) -> Offer:
     """The median, the medians of both halves of the points, and so on, for the best number of levels."""
     if question.bits > MOST_BITS:
         raise UnavailableError(f"takes at most {MOST_BITS} bits")
-    found = _sizes(question, ADAPTIVE)
+    found = _sizes(question)
     if not found:
         raise UnavailableError(f"alpha asks for more than {MOST_LEVELS} levels")
     n, made = min(found, key=lambda one: one[0])
@@ -180,7 +180,7 @@ def approximate(question: Question) -> Offer:
 
 def approximate_floor(question: Question) -> float:
     """A little less than its n, in a tenth of the time."""
-    return min((n for n, _ in _sizes(question, CONCENTRATED)), default=0)
+    return min((n for n, _ in _sizes(question, floor=True)), default=0)
 
 
 def _through(

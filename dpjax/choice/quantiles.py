@@ -255,7 +255,7 @@ def approximate_arguments(question: Question) -> dict[str, Any]:
 def with_levels_at_most(algorithm: Any, relation: str) -> Any:
     """The same with levels that spend more than adaptive ones may: about as much as if none depended on another."""
     total = Guarantee(float(algorithm.epsilon), float(algorithm.delta), relation)
-    level = 1.05 * max(float(algorithm.level), independent_each(total, algorithm.levels).epsilon)
+    level = 1.05 * max(float(algorithm.cost(np)), independent_each(total, algorithm.levels).epsilon)
     return dataclasses.replace(algorithm, level=np.float64(level))
 
 

@@ -92,10 +92,8 @@ def _of_frequencies(seen: list[np.ndarray], p: np.ndarray) -> tuple[tuple[int, .
             found = counts[:, name] / runs
             first, last = int(np.argmax(found)), int(np.argmin(found))
             shown = f"{found[first]:.3g} on the records {{}} and {found[last]:.3g} on the records {{}}"
-            return (
-                first,
-                last,
-            ), f"an outcome came with frequencies {shown}, and none has such probabilities in the law"
+            what = f"an outcome came with frequencies {shown}, and none has such probabilities in the law"
+            return (first, last), what
     return None
 
 

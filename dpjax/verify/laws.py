@@ -46,11 +46,13 @@ class Laws:
     def shown_at(self, epsilon: float) -> float:
         """The delta that is certain.
 
-        A probability below the least normal float may have been computed as 0. One that is a multiple of an eighth of the float's eps may
-        be what is left of a larger number, as in 1 - p, and then be off by that eps, which the factor exp(epsilon) makes large.
+        A probability below the least normal float may have been computed as 0. One with few digits may be what is left of larger numbers,
+        as in 1 - p or 1 - p - q, and then be off by the float's eps, which the factor exp(epsilon) makes large. Few are those of multiples
+        of eps/2^12 (eps/8 in single precision): all numbers above 2^-12 are such, and for them it costs no more than `rounding`.
         """
         kind = np.finfo(np.float32 if self.single else np.float64)
-        left = np.where(np.ldexp(self.p, 3 - kind.machep) % 1.0 == 0.0, self.p + float(kind.eps), self.p)
+        digits = (3 if self.single else 12) - kind.machep
+        left = np.where(np.ldexp(self.p, digits) % 1.0 == 0.0, self.p + float(kind.eps), self.p)
         least = np.maximum(left, float(kind.tiny))
         return float(sticks(self.p, self.pairs, epsilon, least).max())
 

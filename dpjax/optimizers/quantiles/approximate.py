@@ -46,10 +46,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_epsilon, exponential_rate
-from dpjax.accounting.adaptive import ADAPTIVE
+from dpjax.accounting.adaptive import ADAPTIVE, adaptive_total
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import LARGEST_PMF, few_points, whole
@@ -108,7 +108,7 @@ class ApproximateQuantiles(Quantiles):
       fractions: F for each wanted fraction F 2^-32, increasing.
       epsilon: the total epsilon.
       delta: the total delta, 0 for pure privacy.
-      level: the epsilon that a level costs.
+      level: the epsilon that a level costs by the accountant "adaptive"; None for what epsilon and delta leave by "concentrated".
       nodes: the nodes of the tree, which follow from the fractions.
       limbs: limbs of a point (static).
       wider: limbs of a refined position up to 2^(d + b) + 1 (static).
@@ -119,7 +119,7 @@ class ApproximateQuantiles(Quantiles):
     fractions: UInt32[Array, "quantiles"]
     epsilon: Float[Array, ""]
     delta: Float[Array, ""]
-    level: Float[Array, ""]
+    level: Float[Array, ""] | None
     nodes: Node
     limbs: int = static()
     wider: int = static()
@@ -133,7 +133,18 @@ class ApproximateQuantiles(Quantiles):
     def rates(self, xp: Any = jnp) -> Any:
         """lambda_v of each node, by `jax.numpy`, or by `numpy` on the host."""
         g = xp.asarray(self.nodes.share).astype(float) * 2.0**-32
-        return xp.asarray(self.level, float) / (2 * xp.maximum(g, 1 - g))
+        return self.cost(xp) / (2 * xp.maximum(g, 1 - g))
+
+    def cost(self, xp: Any = jnp) -> Any:
+        """The epsilon that a level costs, likewise."""
+        if self.level is not None:
+            return xp.asarray(self.level, float)
+        epsilon, delta = xp.asarray(self.epsilon, float), xp.asarray(self.delta, float)
+        return exponential_rate(epsilon, delta, ranges=self.levels, squares=self.levels, xp=xp)
+
+    def sound(self) -> Bool[Array, ""]:
+        cost = self.cost()
+        return super().sound() & (cost > 0) & (cost < jnp.inf)
 
     def draw(self, key: Array, points: Points) -> Any:
         pieces = self.pieces(points)
@@ -239,13 +250,19 @@ class ApproximateQuantiles(Quantiles):
         return jnp.zeros(outputs + 1).at[coarse].add(joint)
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta) under ADD_OR_REMOVE_ONE: all quantiles together."""
+        """(epsilon, delta) under ADD_OR_REMOVE_ONE: all quantiles together; or what the levels cost at delta, if that is more."""
         epsilon, delta = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
-        return Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+        stated = Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+        if self.level is None:
+            return stated
+        # The level is that of the total given to the factory; `dataclasses.replace` may have put another one in its place.
+        each = Guarantee(arguments.known("level", self.level), 0.0, ADD_OR_REMOVE_ONE)
+        spent = adaptive_total(each, self.levels, delta)
+        return stated if spent.covers(epsilon, delta) else spent
 
     def zcdp(self) -> float:
         """rho for which all quantiles together are rho-zCDP under ADD_OR_REMOVE_ONE, rounded up."""
-        return self.levels * arguments.known("level", self.level) ** 2 / 8 * (1 + 2.0**-44)
+        return self.levels * arguments.known("the cost of a level", self.cost(np)) ** 2 / 8 * (1 + 2.0**-44)
 
     def error(self, *, beta: float, n: int = MOST_ROWS) -> float:
         """A bound on the ranks by which answers miss f n, whatever the points are, except with probability beta: see the module.
@@ -321,12 +338,11 @@ def _tail(means: Float[np.ndarray, "sums terms"], beta: float) -> Float[np.ndarr
 
 
 def _level(levels: int, accountant: str, epsilon: Any, delta: Any) -> Any:
-    """What each of L levels may cost."""
-    if accountant == ADAPTIVE:
-        known = {"epsilon": arguments.known("epsilon", epsilon), "delta": arguments.known("delta", delta)}
-        return np.float64(exponential_epsilon(levels, **known))
-    xp = jnp if arguments.is_traced(epsilon) or arguments.is_traced(delta) else np
-    return exponential_rate(epsilon, delta, ranges=levels, squares=levels, xp=xp)
+    """What each of L levels may cost by "adaptive"; None otherwise."""
+    if accountant == CONCENTRATED:
+        return None
+    known = {"epsilon": arguments.known("epsilon", epsilon), "delta": arguments.known("delta", delta)}
+    return np.float64(exponential_epsilon(levels, **known))
 
 
 def approximate(
