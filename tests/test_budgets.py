@@ -700,3 +700,35 @@ def test_a_failure_must_be_one_number() -> None:
     data = [builders.mixed_sample()]
     with pytest.raises(TypeError, match="failure must return one probability, got shape"):
         tune.best([learner], data, failure=lambda algorithm, sample: algorithm.probability(sample, (3, 5)))
+
+
+@pytest.mark.thorough
+def test_the_logarithm_has_derivatives_where_the_total_is_rounded_to_1() -> None:
+    """1 - (1 - d)^2 is 1 in float64 at d = 1 - 1e-9; in forward mode the derivatives were NaN."""
+    with jax.enable_x64():
+        given = jnp.array([50.0]), jnp.array([1 - 1e-9]), jnp.array(120.0)
+        log = jax.jit(lambda *given: accountant.log_total_delta(*given, (2,)))
+        slopes = [jax.jit(mode(log, (0, 1, 2)))(*given) for mode in (jax.jacfwd, jax.jacrev)]
+    for slope in jax.tree.leaves(slopes):
+        assert np.all(np.abs(slope) < 1e-6)
+
+
+def test_what_only_tuning_needs_is_refused_before_the_first_search(opened: budgets.Budgeted) -> None:
+    def sampler(n: int) -> Any:
+        raise RuntimeError("it was searched")
+
+    with pytest.raises(ValueError, match="rounds must be >= 1"):
+        tune.tuned_least_n(opened, sampler, beta=0.1, error=0.25, rounds=0)
+    with pytest.raises(TypeError, match="stepz"):
+        tune.tuned_least_n(opened, sampler, beta=0.1, error=0.25, stepz=3)
+    with pytest.raises(TypeError, match="budgeted must be a Budgeted"):
+        tune.tuned_least_n(learner(), sampler, beta=0.1, error=0.25)  # type: ignore[arg-type]
+
+
+def test_points_that_are_none_are_refused_by_name(opened: budgets.Budgeted) -> None:
+    with pytest.raises(TypeError, match="point must be like"):
+        opened.rounded({key: leaf for key, leaf in opened.start.items() if key != "epsilon"})
+    with pytest.raises(TypeError, match="point must be an array of numbers"):
+        opened.rounded({**opened.start, "epsilon": "x"})
+    with pytest.raises(ValueError, match="start must hold finite numbers"):
+        tune.tune(opened, hills(0, 8), error=0.25, start=jax.tree.map(lambda leaf: leaf * np.nan, opened.start))

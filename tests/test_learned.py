@@ -584,3 +584,17 @@ def test_a_gate_states_what_the_rarer_side_of_its_coin_says():
 
 def test_the_staircase_of_a_large_sensitivity_takes_no_room():
     assert bound.staircase("absolute", epsilon=1.0, sensitivity=2**16)[0] == pytest.approx(62882.93072975584, rel=1e-12)
+
+
+def test_audits_refuse_numbers_out_of_range_before_anything_runs():
+    def mechanism(key, data):
+        raise RuntimeError("it was run")
+
+    for wrong in ({"level": 1.0}, {"delta": 1.5}, {"epsilon": -1.0}, {"steps": 0}, {"learning_rate": 0.0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            learned_audit.audit(jax.random.key(0), mechanism, (np.zeros(1), np.ones(1)), trials=8, **wrong)
+
+
+def test_noise_of_too_few_weights_is_refused_by_name():
+    with pytest.raises(ValueError, match="log_weights must be at least 5"):
+        learned_noise.mechanism([0.0, -1.0, -2.0], epsilon=3.0, sensitivity=2)

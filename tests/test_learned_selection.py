@@ -298,3 +298,36 @@ def test_steps_of_two_have_derivatives(x64: None) -> None:
     here, above, slope, curvature = map(np.asarray, slopes(np.array([0.99, 0.99]), np.array([0.99, 0.99 + 1e-7])))
     np.testing.assert_allclose(slope[:, 1], (above - here) / 1e-7, rtol=1e-4, atol=1e-6)
     assert np.isfinite(curvature).all()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("fall", [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+def test_noise_that_starts_flat_has_derivatives(fall: list[float], x64: None) -> None:
+    """There the others' chance of staying behind is 0, and rises with f: no derivative may be lost with its logarithm."""
+    mask, step = jnp.ones(3, bool), 1e-7
+
+    @jax.jit
+    def law(fall: jax.Array, scores: jax.Array) -> jax.Array:
+        return jnp.exp(learned_selection.NoisyMax(fall=fall, rate=1.0, shift=2, levels=60).log_pmf(scores, mask))
+
+    forward, reverse = jax.jit(jax.jacfwd(law)), jax.jit(jax.jacrev(law))
+    for scores in ([0, 1, 3], [2, 2, 2]):
+        at, given = jnp.array(fall), jnp.array(scores, jnp.int32)
+        rise = np.stack([(law(at + step * each, given) - law(at, given)) / step for each in jnp.eye(3)], axis=1)
+        np.testing.assert_allclose(forward(at, given), rise, atol=1e-5)
+        np.testing.assert_allclose(reverse(at, given), rise, atol=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 0.3, 4.0])
+def test_steps_of_two_may_end_in_the_middle_of_a_step(epsilon: float) -> None:
+    fall = [epsilon * math.ceil(z / 2) for z in (1, 2, 3)]
+    assert learned_selection.mechanism(fall, epsilon=epsilon).guarantee().covers(epsilon, 0.0)
+    with pytest.raises(ValueError, match=r"private noise, got epsilon = "):
+        learned_selection.mechanism([0.0, 1.5 * epsilon], epsilon=epsilon)  # too steep, though it rises
+
+
+def test_an_error_that_is_none_is_refused() -> None:
+    learner = thresholds.rec_concave(bits=BITS, epsilon=4.0, delta=0.2, alpha=0.9, depth=2)
+    for error in (math.nan, -0.1):
+        with pytest.raises(ValueError, match="error"):
+            learned_selection.lengths(learner, SAMPLE, error=error)

@@ -535,3 +535,13 @@ def test_laws_of_tied_values_have_the_derivatives_of_one_order(kind, x64):
     apart = np.asarray(slope(values + np.array([0.0, 1e-9, 2e-9, 0.0])))
     np.testing.assert_allclose(slope(values), apart, atol=1e-6)
     assert np.ptp(apart[:3]) > 0.05
+
+
+def test_a_loss_that_is_not_one_number_is_refused():
+    """A loss of shape (1,) was multiplied by the derivatives of all other draws, and the estimate was about 0."""
+    mechanism = exponential.mechanism(epsilon=2.0)
+    for shape in ((1,), (3,)):
+        with pytest.raises(TypeError, match=r"loss must return one number, got shape"):
+            estimators.score_function(
+                jax.random.key(0), mechanism, np.ones(2, np.float32), lambda outcome, s=shape: jnp.ones(s), draws=3
+            )

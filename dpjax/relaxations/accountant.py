@@ -78,13 +78,14 @@ def log_total_delta(epsilons: Any, deltas: Any, epsilon: Any, times: Sequence[in
     """
     epsilons, deltas, counts = _groups("epsilons", epsilons, deltas, times)
     epsilon = _total("epsilon", epsilon, at_least=0.0)
-    own, excess = _own(deltas, counts), _log_excess(epsilons, epsilon, counts)
+    log_rest = _log_rest(deltas, counts)
+    own, excess = -jnp.expm1(log_rest), _log_excess(epsilons, epsilon, counts)
     some = own > 0
     log_own = jnp.log(jnp.where(some, own, 1.0))
     # At own = 0, ln(own) cannot supply the derivative 1/D - 1 of ln(own + (1 - own) D), which may be infinite where D = 0.
     most = math.log(jnp.finfo(excess.dtype).max) - 1  # even after rounding, its exponential is finite
     pure = excess + jnp.log1p(jnp.where(some, 0.0, own) * jnp.expm1(jnp.minimum(-excess, most)))
-    return jnp.where(some, logspace.logaddexp(log_own, jnp.log1p(-own) + excess), pure)
+    return jnp.where(some, logspace.logaddexp(log_own, log_rest + excess), pure)
 
 
 def calibrated(ratios: Any, deltas: Any, epsilon: Any, delta: Any, times: Sequence[int]) -> Float[Array, "groups"]:
@@ -193,7 +194,12 @@ def _total(name: str, value: Any, **bounds: float) -> Array:
 @jax.jit(static_argnames="counts")
 def _own(deltas: Array, counts: tuple[int, ...]) -> Array:
     """1 - prod (1 - d)."""
-    return -jnp.expm1(jnp.sum(jnp.asarray(counts, deltas.dtype) * jnp.log1p(-deltas)))
+    return -jnp.expm1(_log_rest(deltas, counts))
+
+
+def _log_rest(deltas: Array, counts: tuple[int, ...]) -> Array:
+    """ln prod (1 - d), which is finite even where 1 - prod (1 - d) is rounded to 1."""
+    return jnp.sum(jnp.asarray(counts, deltas.dtype) * jnp.log1p(-deltas))
 
 
 @functools.cache

@@ -110,7 +110,8 @@ def score_function(
     Formal guarantees: none: losses and the gradient are computed from the data.
 
     Raises:
-      TypeError, ValueError: not an algorithm of dpjax, not a function, draws below 1 (2 for "leave_one_out"), or an unknown baseline.
+      TypeError, ValueError: not an algorithm of dpjax, not a function, a loss that is not one number, draws below 1 (2 for
+        "leave_one_out"), or an unknown baseline.
       NotImplementedError: the algorithm does not give the probability that something is released.
 
     >>> from dpjax.mechanisms import exponential
@@ -128,7 +129,11 @@ def score_function(
 
     def one(key: Array) -> tuple[Array, Array]:
         outcome = lax.stop_gradient(fixed(key, seen))
-        return jnp.asarray(loss(outcome), float), log_prob(algorithm, data, outcome)
+        found = jnp.asarray(loss(outcome), float)
+        # A loss of shape (1,), say, would be multiplied by the derivatives of all other runs.
+        if found.shape != ():
+            raise TypeError(f"loss must return one number, got shape {found.shape}")
+        return found, log_prob(algorithm, data, outcome)
 
     losses, log_probs = jax.vmap(one)(jax.random.split(arguments.key(key), draws))
     lead = lax.stop_gradient(losses - _baselines(baseline, losses))

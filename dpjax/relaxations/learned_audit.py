@@ -155,6 +155,16 @@ _train_jit = jax.jit(static_argnames=("steps", "learning_rate"))(train)
 _score_jit = jax.jit(score)
 
 
+def _check(*, delta: Any, level: Any, epsilon: Any, steps: Any, learning_rate: Any) -> None:
+    """Refuses numbers out of range, before anything is run or trained."""
+    arguments.known("delta", arguments.delta(delta, positive=False))
+    arguments.known_fraction("level", level)
+    if epsilon is not None:
+        arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
+    arguments.size("steps", steps)
+    arguments.known("learning_rate", learning_rate, above=0.0, below=math.inf)
+
+
 def audit_outcomes(
     key: Array,
     first: Any,
@@ -187,8 +197,7 @@ def audit_outcomes(
     True
     """
     key = arguments.key(key)
-    steps = arguments.size("steps", steps)
-    learning_rate = arguments.known("learning_rate", learning_rate, above=0.0, below=math.inf)
+    _check(delta=delta, level=level, epsilon=epsilon, steps=steps, learning_rate=learning_rate)
     (leaves, structure), (others, other_structure) = jax.tree.flatten(first), jax.tree.flatten(second)
     shapes = [[np.shape(leaf) for leaf in side] for side in (leaves, others)]
     if shapes[0] != shapes[1] or str(structure) != str(other_structure):
@@ -239,7 +248,8 @@ def audit(
       TypeError, ValueError: as `dpjax.verify.audit.audit`.
     """
     key = arguments.key(key)
+    given = {"delta": delta, "level": level, "epsilon": epsilon, "steps": steps, "learning_rate": learning_rate}
+    _check(**given)
     key_runs, key_training = jax.random.split(key)
     first, second = runs(key_runs, mechanism, pair, trials=trials, batch_size=batch_size)
-    given = {"delta": delta, "level": level, "epsilon": epsilon, "steps": steps, "learning_rate": learning_rate}
     return audit_outcomes(key_training, first, second, **given)  # type: ignore[arg-type]

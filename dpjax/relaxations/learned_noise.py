@@ -231,6 +231,8 @@ def mechanism(
     weights = arguments.array("log_weights", log_weights).astype(np.float64)
     if weights.ndim != 1 or not np.all(np.isfinite(weights)):
         raise ValueError(f"log_weights must be finite numbers of shape (R + 1,), got {log_weights!r}")
+    if len(weights) <= 2 * sensitivity:
+        raise ValueError(f"log_weights must be at least {2 * sensitivity + 1}, for 0, ..., 2 D, got {len(weights)}")
     delta = arguments.known("delta", delta, at_least=0.0, below=1.0)
     description = bound.tails(epsilon=epsilon, sensitivity=sensitivity, reach=len(weights) - 1)
     made = IntegerNoise(

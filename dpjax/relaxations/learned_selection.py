@@ -104,12 +104,24 @@ class NoisyMax(Chooser):
         atom = -jnp.expm1(here - after)  # P[Z = z | Z >= z]: no logarithm, as a flat step has none and yet a derivative
         below, up_to = -jnp.expm1(-here), -jnp.expm1(-after)  # P[Z < z], P[Z <= z]
         ahead = below[None] * (1 - u)[:, None, None] + up_to[None] * u[:, None, None]
-        log_ahead = jnp.where(where[None, None], jnp.log(jnp.maximum(ahead, tiny)), 0.0)
+        # Where f starts flat a factor may be 0, which has no logarithm but has a derivative: it is multiplied separately.
+        none = where[None, None] & (ahead < tiny)
+        factor = self._product_of_others(jnp.where(none, ahead, 0.0), none)
+        log_ahead = jnp.where(where[None, None] & ~none, jnp.log(jnp.where(none, 1.0, ahead)), 0.0)
         others = jnp.sum(log_ahead, axis=2, keepdims=True) - log_ahead + log_mass[:, None, None]
         logs = others - here[None]
-        top = jax.lax.stop_gradient(jnp.max(logs, axis=(0, 1)))
-        each = top + jnp.log(jnp.maximum(jnp.sum(atom[None] * jnp.exp(logs - top[None, None]), axis=(0, 1)), tiny))
+        top = jax.lax.stop_gradient(jnp.max(jnp.where(factor > 0, logs, -jnp.inf), axis=(0, 1)))
+        # A term of factor 0 may be beyond all others: it is cut off before it overflows.
+        terms = factor * atom[None] * jnp.exp(jnp.minimum(logs - top[None, None], _DIGITS))
+        each = top + jnp.log(jnp.maximum(jnp.sum(terms, axis=(0, 1)), tiny))
         return exponential.normalised(jnp.where(where, each, -jnp.inf))
+
+    @staticmethod
+    def _product_of_others(factors: Float[Array, "u z k"], none: Bool[Array, "u z k"]) -> Float[Array, "u z k"]:
+        """The product of the flagged factors of all other candidates; a product of two of them is 0, and so is its derivative."""
+        count = jnp.sum(none, axis=2, keepdims=True, dtype=jnp.int32) - none.astype(jnp.int32)
+        single = jnp.sum(factors, axis=2, keepdims=True) - factors
+        return jnp.where(count == 0, 1.0, jnp.where(count == 1, single, 0.0))
 
     def falls(self, z: Int[Array, "*s"]) -> Float[Array, "*s"]:
         """f(z), z >= 0."""
@@ -143,7 +155,7 @@ def mechanism(fall: Any, *, epsilon: Number, shift: int = 2) -> NoisyMax:
 
     Args:
       fall: f(1), ..., f(R), rising, R at least the shift; if roundings alone make it too steep, it is flattened by as much. Beyond R it
-        rises by epsilon in `shift` steps, less a millionth for roundings.
+        rises by epsilon in `shift` steps, less a millionth for roundings, but never falls.
       epsilon: in [2^-6, 20].
       shift: 2 for scores that move by at most 1 in any direction; 1 under ADD_OR_REMOVE_ONE if all move in one direction.
 
@@ -168,7 +180,11 @@ def mechanism(fall: Any, *, epsilon: Number, shift: int = 2) -> NoisyMax:
     values = arguments.array("fall", fall).astype(np.float64)
     if values.ndim != 1 or len(values) < shift or not np.all(np.isfinite(values) & (values >= 0)):
         raise ValueError(f"fall must be at least {shift} finite numbers >= 0, got {fall!r}")
-    rate, levels = np.float64(epsilon * (1 - _MARGIN)), _levels(epsilon, len(values), shift)
+    rate = np.float64(epsilon * (1 - _MARGIN))
+    if values[-1] > np.append(0.0, values)[-shift] + rate:
+        # As where [e, e, 2 e] ends: f(R - 1) + rate would be a little below f(R), so f(R + 1) = f(R), which is as private.
+        values = np.append(values, values[-1])
+    levels = _levels(epsilon, len(values), shift)
     made = _noisy_max(values, rate, shift, levels)
     # Multiples of epsilon / 2, say, may be too steep by roundings: half a relative 2^-52 for a number, so all of that for a difference.
     roundings = 2.0**-52 * float(values[-1])
@@ -318,11 +334,12 @@ def lengths(learner: ThresholdRecConcave, sample: Sample, *, error: Any) -> Leng
     P[failure] = sum_j P[j] failures[j], whatever law the choice has; `where` it is that of RecConcave with `Split(last=...)`.
 
     Raises:
-      TypeError, ValueError: not such a learner, or not two levels.
+      TypeError, ValueError: not such a learner, not two levels, or an error that is negative or not a number.
     """
     arguments.instance("learner", learner, ThresholdRecConcave)
     if learner.levels != 2:
         raise ValueError(f"learner must run two levels, the second of which is the inner choice, got {learner.levels}")
+    error = arguments.real("error", error, at_least=0.0)
     pieces = learner.prepare(learner.fit(sample))
     goal = learner.event(pieces, Accurate(error=jnp.asarray(error, float)))
     problem, budget = learner.problem(pieces), learner.budget()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -106,6 +107,8 @@ def tune(
         arguments.instance("optimizer", optimizer, optax.GradientTransformation)
     if start is not None and _form(budgeted.start) != _form(start):
         raise TypeError(f"start must be a point like {budgeted.start!r}, got {start!r}")
+    if not all(np.all(np.isfinite(arguments.array("start", leaf))) for leaf in jax.tree.leaves(start)):
+        raise ValueError(f"start must hold finite numbers, got {start!r}")
     point = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), budgeted.start if start is None else start)
     given = jax.random.split(arguments.key(key), (steps + 1, batch)) if drawn else stacked(data)
     program = _program(budgeted, judged, optimizer, steps, arguments.flag("worst", worst), data if drawn else None)
@@ -309,15 +312,19 @@ def tuned_least_n(
     Raises:
       TypeError, ValueError: an argument out of range; no n up to the maximum suffices before anything is tuned.
     """
+    # The first search is long: what only the tuning needs is checked before it.
+    arguments.instance("budgeted", budgeted, Budgeted)
+    rounds = arguments.integer("rounds", rounds, at_least=1)
     judged = _judged(error, failure)
     given = {"failure": judged, **given}
+    inspect.signature(tune).bind(budgeted, None, **given)  # TypeError for names that it does not know
     common: dict[str, Any] = {"beta": beta, "maximum": maximum, "rtol": rtol, "failure": judged}
     before = found = least_n(budgeted.rounded(budgeted.start), sampler, start=start, **common)
     if before.n is None:
         raise ValueError(f"maximum must be enough for the budget as it is, got {maximum} at beta = {beta}")
     n = before.n
     best: Tuned | None = None
-    for _ in range(arguments.integer("rounds", rounds, at_least=1)):
+    for _ in range(rounds):
         tuned = tune(budgeted, sampler(n), start=None if best is None else best.point, **given)
         now = least_n(tuned.algorithm, sampler, start=n, **common)
         if now.n is None or (best is not None and now.n >= n):

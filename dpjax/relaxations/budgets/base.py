@@ -81,14 +81,16 @@ class Budgeted:
         """The algorithm at a point, for release: `guarantee()` of it, computed on the host from its numbers, covers the total.
 
         Raises:
-          TypeError: a traced point.
+          TypeError: a traced point, or one of another structure.
           ValueError: numbers that are not finite, or so far out that float64 cannot hold the budget; or no rounding of what is spent keeps
             the total (the parametrisation is wrong).
         """
+        if jax.tree.structure(point) != jax.tree.structure(self.start):
+            raise TypeError(f"point must be like {self.start!r}, got {point!r}")
         for leaf in jax.tree.leaves(point):
             if arguments.is_traced(leaf):
                 raise TypeError(f"point must hold known numbers, as the host rounds them, got {leaf!r}")
-            if not np.all(np.isfinite(leaf)):
+            if not np.all(np.isfinite(arguments.array("point", leaf))):
                 raise ValueError(f"point must hold finite numbers, got {leaf!r}")
         with jax.enable_x64():
             point = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, np.float64)), point)
