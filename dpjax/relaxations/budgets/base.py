@@ -85,7 +85,7 @@ class Budgeted:
           ValueError: numbers that are not finite, or so far out that float64 cannot hold the budget; or no rounding of what is spent keeps
             the total (the parametrisation is wrong).
         """
-        if jax.tree.structure(point) != jax.tree.structure(self.start):
+        if str(jax.tree.structure(point)) != str(jax.tree.structure(self.start)):
             raise TypeError(f"point must be like {self.start!r}, got {point!r}")
         for leaf in jax.tree.leaves(point):
             if arguments.is_traced(leaf):
