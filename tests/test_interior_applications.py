@@ -191,6 +191,20 @@ def test_no_neighbouring_points_refute_recursive_quartiles() -> None:
     holds_and_is_needed(table, neighbours(counts, ADD_OR_REMOVE_ONE), mechanism.guarantee())
 
 
+@pytest.mark.parametrize(("make", "given"), [("direct", {"fractions": [0.5]}), ("recursive", {"bits": 3, "depth": 1})])
+def test_a_solver_may_have_a_traced_epsilon(make: str, given: Any) -> None:
+    """Its guarantee is not asked for unless the accountant needs it."""
+
+    def spent(epsilon: Any, **how: Any) -> Any:
+        solver = interior_point.exponential(bits=3, epsilon=epsilon)
+        return getattr(quantiles, make)(solver=solver, m=2, allow_unproved=True, **given, **how).solver.epsilon
+
+    assert jax.jit(spent)(0.5) == 0.5
+    with pytest.raises(TypeError, match="epsilon must be a known number"):
+        name = {"direct": "bounded", "recursive": "adaptive"}[make]
+        jax.jit(lambda epsilon: spent(epsilon, accountant=name, delta=1e-6))(0.5)
+
+
 @pytest.mark.thorough
 def test_levels_of_recursive_quartiles_compose_by_their_ranges() -> None:
     """By the naive law, on all multisets of up to four of four points, at a budget for the total: nearly all of delta is spent."""

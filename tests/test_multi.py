@@ -99,7 +99,7 @@ def test_a_run_predicts_k_labels_a_point(learner):
 @pytest.mark.thorough
 def test_padding_and_what_lies_past_the_end_change_nothing(learner):
     """The rows past n_valid hold labels and points that would matter."""
-    short, long = sample_of(37), sample_of(50, n_valid=37)
+    short, long = sample_of(50), sample_of(60, n_valid=50)
     a, b = (learner(jax.random.key(1), sample) for sample in (short, long))
     assert int(a.status) == int(b.status)
     jax.tree.map(np.testing.assert_array_equal, a.hypothesis, b.hypothesis)

@@ -150,10 +150,10 @@ def test_a_block_that_says_bottom_is_one_that_fails() -> None:
     share = np.asarray(jax.vmap(lambda database: database.share(wide.from_ints([1], 1))[0])(found.hypothesis))
     np.testing.assert_allclose(1 - share, np.asarray(found.info["failed"]) / (n // 10), atol=1e-6)
     assert (1 - share > 0.4).mean() < 0.1 and 0.08 < (1 - share).mean() < 0.12
-    none = reductions.block_sanitizer(Cautious(bottom=np.float64(1.0)), block=10)(keys[0], data)
+    none = reductions.block_sanitizer(Cautious(bottom=np.float64(1.0)), block=10)(jax.random.key(1), data)
     assert none.status == Status.BOTTOM and not np.asarray(none.hypothesis.weights).any()
     outside = Points(x=data.x.at[3].set(2), n_valid=data.n_valid)
-    assert jax.jit(lambda points: many(keys[0], points).status)(outside) == Status.OUTSIDE_DOMAIN
+    assert jax.jit(lambda points: many(jax.random.key(2), points).status)(outside) == Status.OUTSIDE_DOMAIN
 
 
 # --------------------------------------------------------------------------------------------------------- Algorithm B

@@ -195,8 +195,8 @@ def composition(accountant: Any, delta: Any, solver: Any, *, by_ranges: str) -> 
     Raises:
       TypeError, ValueError: an unknown accountant, or `by_ranges` for other solvers; a delta with "basic", or none with another.
     """
-    pure = getattr(solver, "bounded_range", False) and solver.guarantee().delta == 0.0
-    arguments.choice("accountant", accountant, (*ACCOUNTANTS, by_ranges) if pure else ACCOUNTANTS)
+    if accountant != by_ranges or not getattr(solver, "bounded_range", False) or solver.guarantee().delta > 0.0:
+        arguments.choice("accountant", accountant, ACCOUNTANTS)
     if (delta is None) == (accountant != "basic"):
         raise ValueError(f'delta must be given for every accountant but "basic", got {delta!r}')
     return {"accountant": accountant, "delta": np.float64(0.0) if delta is None else arguments.delta(delta)}
