@@ -455,7 +455,8 @@ def private_multiplicative_weights(
 
     The mean regret of T rounds is sqrt(ln|X|/(2T)). Except with probability beta in all, every choice falls short of the best one by at
     most the rest of alpha (`dpjax.sanitizers.dense.multiplicative_weights` has the proof). With T = 2 ln|X|/alpha^2 and
-    e = epsilon / sqrt(2 T ln(1/delta)) that is (8 / (alpha^2 epsilon)) sqrt(ln|X| ln(1/delta)) ln(K T/beta).
+    e = epsilon / sqrt(2 T ln(1/delta)) that is (8 / (alpha^2 epsilon)) sqrt(ln|X| ln(1/delta)) ln(K T/beta). (Choices whose ranges are
+    composed, as there, may have twice this e.)
 
     Args:
         log_domain: ln|X|, > 0.
