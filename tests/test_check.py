@@ -359,18 +359,23 @@ def test_rows_that_do_not_count_are_no_data() -> None:
     assert check(law_alone(law), n=4, domain=2, relation=ADD_OR_REMOVE_ONE, delta=0.0).holds is False
 
 
-def test_the_last_dataset_is_run() -> None:
-    """The runs depart from the law where all records are 0, which is the last of 20 multisets."""
+def no_coin_where(holds: Any) -> Any:
+    """A fair coin by its law, whose runs are 0 for points of which something holds."""
 
-    class Last:
+    class Coin:
         def pmf(self, points: Any) -> Any:
             return jnp.array([0.5, 0.5])
 
         @method
         def __call__(self, key: Any, points: Any) -> Any:
-            return jnp.where((points.x == 0).all(), 0, jax.random.bits(key) % 2)
+            return jnp.where(holds(points.x), 0, jax.random.bits(key) % 2)
 
-    report = check(Last(), n=3, domain=4, data=Points, delta=0.0)
+    return Coin()
+
+
+def test_the_last_dataset_is_run() -> None:
+    """The runs depart from the law where all records are 0, which is the last of 20 multisets."""
+    report = check(no_coin_where(lambda x: (x == 0).all()), n=3, domain=4, data=Points, delta=0.0)
     assert report.holds is None and "on the records [0, 0, 0]" in str(report.disagreement)
 
 
@@ -1124,16 +1129,7 @@ def test_an_event_of_the_runs_is_told_of_the_dataset_where_it_is_likelier_and_he
 
 def test_all_of_eight_datasets_are_run() -> None:
     """The runs depart from the law on the point 4 alone."""
-
-    class Coin:
-        def pmf(self, points: Any) -> Any:
-            return jnp.array([0.5, 0.5])
-
-        @method
-        def __call__(self, key: Any, points: Any) -> Any:
-            return jnp.where(points.x[0, 0] == 4, 0, jax.random.bits(key) % 2)
-
-    report = check(Coin(), n=1, domain=8, data=Points, delta=0.0)
+    report = check(no_coin_where(lambda x: x[0, 0] == 4), n=1, domain=8, data=Points, delta=0.0)
     assert report.holds is None and "on the records [4]" in str(report.disagreement)
 
 

@@ -595,6 +595,14 @@ def test_audits_refuse_numbers_out_of_range_before_anything_runs():
             learned_audit.audit(jax.random.key(0), mechanism, (np.zeros(1), np.ones(1)), trials=8, **wrong)
 
 
+def test_audits_take_numbers_of_any_kind():
+    x = np.arange(16.0)[:, None]
+    plain = {"level": 0.75, "delta": 0.0, "epsilon": 0.5, "steps": 2, "learning_rate": 0.125}
+    arrays = {name: np.int64(2) if name == "steps" else np.array(value) for name, value in plain.items()}
+    found = [learned_audit.audit_outcomes(jax.random.key(0), x, x + 8, **given) for given in (plain, arrays)]
+    assert str(found[0]) == str(found[1])
+
+
 def test_noise_of_too_few_weights_is_refused_by_name():
     with pytest.raises(ValueError, match="log_weights must be at least 5"):
         learned_noise.mechanism([0.0, -1.0, -2.0], epsilon=3.0, sensitivity=2)

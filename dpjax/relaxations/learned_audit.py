@@ -155,14 +155,15 @@ _train_jit = jax.jit(static_argnames=("steps", "learning_rate"))(train)
 _score_jit = jax.jit(score)
 
 
-def _check(*, delta: Any, level: Any, epsilon: Any, steps: Any, learning_rate: Any) -> None:
-    """Refuses numbers out of range, before anything is run or trained."""
-    arguments.known("delta", arguments.delta(delta, positive=False))
-    arguments.known_fraction("level", level)
-    if epsilon is not None:
-        arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf)
-    arguments.size("steps", steps)
-    arguments.known("learning_rate", learning_rate, above=0.0, below=math.inf)
+def _checked(*, delta: Any, level: Any, epsilon: Any, steps: Any, learning_rate: Any) -> dict[str, Any]:
+    """Numbers as those of Python; refuses what is out of range, before anything is run or trained."""
+    return {
+        "delta": arguments.known("delta", arguments.delta(delta, positive=False)),
+        "level": arguments.known_fraction("level", level),
+        "epsilon": None if epsilon is None else arguments.known("epsilon", epsilon, at_least=0.0, below=math.inf),
+        "steps": arguments.size("steps", steps),
+        "learning_rate": arguments.known("learning_rate", learning_rate, above=0.0, below=math.inf),
+    }
 
 
 def audit_outcomes(
@@ -197,7 +198,8 @@ def audit_outcomes(
     True
     """
     key = arguments.key(key)
-    _check(delta=delta, level=level, epsilon=epsilon, steps=steps, learning_rate=learning_rate)
+    given = _checked(delta=delta, level=level, epsilon=epsilon, steps=steps, learning_rate=learning_rate)
+    training = {name: given.pop(name) for name in ("steps", "learning_rate")}
     (leaves, structure), (others, other_structure) = jax.tree.flatten(first), jax.tree.flatten(second)
     shapes = [[np.shape(leaf) for leaf in side] for side in (leaves, others)]
     if shapes[0] != shapes[1] or str(structure) != str(other_structure):
@@ -210,9 +212,9 @@ def audit_outcomes(
     both = jax.tree.map(lambda one, other: np.concatenate([one, other]), first, second)
     x = features(both, np.arange(2 * count) % count < half).astype(np.float32)
     x, y = x.reshape(2, count, -1), np.repeat([False, True], half)
-    classifier = _train_jit(key, x[:, :half].reshape(2 * half, -1), y, steps=steps, learning_rate=learning_rate)
+    classifier = _train_jit(key, x[:, :half].reshape(2 * half, -1), y, **training)
     scores = np.asarray(_score_jit(classifier, x.reshape(2 * count, -1))).reshape(2, count)
-    return audit_samples(scores[0], scores[1], delta=delta, level=level, epsilon=epsilon)
+    return audit_samples(scores[0], scores[1], **given)
 
 
 def audit(
@@ -248,8 +250,7 @@ def audit(
       TypeError, ValueError: as `dpjax.verify.audit.audit`.
     """
     key = arguments.key(key)
-    given = {"delta": delta, "level": level, "epsilon": epsilon, "steps": steps, "learning_rate": learning_rate}
-    _check(**given)
+    given = _checked(delta=delta, level=level, epsilon=epsilon, steps=steps, learning_rate=learning_rate)
     key_runs, key_training = jax.random.split(key)
     first, second = runs(key_runs, mechanism, pair, trials=trials, batch_size=batch_size)
-    return audit_outcomes(key_training, first, second, **given)  # type: ignore[arg-type]
+    return audit_outcomes(key_training, first, second, **given)

@@ -17,7 +17,7 @@ by -g and 1 - g. If p is among the former, the range of these moves is max{g, 1 
 epsilon / L for 2^L - 1 evenly spaced fractions. The losses of a level lie in an interval whose length is its cost, so a level that costs r
 is r^2/8-zCDP (`accounting.exponential`). So in place of epsilon / L a level may cost sqrt(8 rho / L) for a total of rho; likewise for a
 total (epsilon, delta), with the largest rho from which (epsilon, delta) follows, if that is more: the accountant "concentrated". The
-accountant "adaptive" composes intervals of losses nearly exactly (`accounting.adaptive`): by it a level may cost more, 5 to 20 % for 5 to 8
+accountant "adaptive" composes intervals of losses nearly exactly (`accounting.adaptive`): by it a level may cost more, 4 to 22 % for 5 to 8
 levels. It needs numbers that are known.
 
 **Utility** (b = 32, at most n points). Places of equal points are at least 1/(2n) of their cell apart, and as far from its ends (`ties`),
