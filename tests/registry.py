@@ -242,8 +242,8 @@ def _two_wrong_labels() -> Sample:
 def _threshold_amplified_twin(entry: "Entry") -> np.ndarray:
     xs, ys = _labelled(entry.data())
     correct = [sum((x < j) == y for x, y in zip(xs, ys, strict=True)) for j in range(65)]
-    budget = tuple(float(getattr(_made(entry).optimizer.budget, name)) for name in ("epsilon", "delta", "beta"))
-    law = amplified_law(range(65), correct, 64, promise=len(xs), alpha=0.4, budget=budget, levels=1)
+    budget = _made(entry).optimizer.budget
+    law = amplified_law(range(65), correct, 64, promise=len(xs), alpha=0.4, budget=budget)
     return np.array([law.get(x, 0.0) for x in [*range(65), None]])
 
 
@@ -609,8 +609,7 @@ def _hill_rec_concave_twin(entry: Entry) -> np.ndarray:
 
 def _amplified_twin(entry: Entry) -> np.ndarray:
     made = _made(entry)
-    budget = tuple(float(getattr(made.budget, name)) for name in ("epsilon", "delta", "beta"))
-    law = amplified_law(_STARTS, _HEIGHTS, 32, promise=11.0, alpha=0.5, budget=budget, levels=made.levels)
+    law = amplified_law(_STARTS, _HEIGHTS, 32, promise=11.0, alpha=0.5, budget=made.budget)
     return np.array([law.get(x, 0.0) for x in [*range(33), None]])
 
 

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Real, UInt32
 
 from dpjax.accounting.guarantee import RELATIONS
-from dpjax.core import arguments, random
+from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen, static
 from dpjax.mechanisms.base import Between, Noise, Number, reals, sensitivity_of
 
@@ -33,6 +33,18 @@ def log_tails(x: Float[Array, "*s"]) -> tuple[Float[Array, "*s"], Float[Array, "
     small = jnp.where(x <= 0, x, -x) - LN2  # the rarer side
     large = jnp.log1p(-jnp.exp(small))
     return jnp.where(x <= 0, small, large), jnp.where(x <= 0, large, small)
+
+
+def log_passed(x: Float[Array, "*s"], rise: Any, fall: Any) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
+    """(ln P[x passes], ln P[not]) in a test with asymmetric Laplace noise, each accurate however small.
+
+    x passes with probability fall/(rise + fall) e^(rise x) for x <= 0, and fails with rise/(rise + fall) e^(-fall x) beyond: the slope of the
+    first logarithm is between 0 and `rise`, that of the second between -`fall` and 0.
+    """
+    below = x <= 0
+    nearer = jnp.where(below, rise * x, -fall * x) + jnp.log(jnp.where(below, fall, rise) / (rise + fall))
+    other = logspace.log1mexp(nearer)
+    return jnp.where(below, nearer, other), jnp.where(below, other, nearer)
 
 
 def _standardised(output: ArrayLike, value: ArrayLike, epsilon: Number, sensitivity: Number) -> Array:

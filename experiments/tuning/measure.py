@@ -233,9 +233,9 @@ def _rec_concave_parts(learner: Any) -> dict[str, float]:
 
 
 def _amplified_parts(optimizer: Any) -> dict[str, float]:
-    """All mechanisms have the same epsilon: a block spends it twice, each of the others once."""
-    levels, each = optimizer.levels, float(optimizer.budget.epsilon)
-    return {"blocks": 2 * levels * each, "points, test, last level": (levels + 2) * each}
+    """The epsilon of each part over all levels."""
+    parts = {"promise test": "test", "last level": "last", "blocks": "blocks", "points": "points"}
+    return {name: float(np.sum(getattr(optimizer.budget, field))) for name, field in parts.items()}
 
 
 def _tree_log_parts(solver: Any) -> dict[str, float]:

@@ -1,12 +1,17 @@
 """Quasi-concave optimisation with additive error about 2^(log* T), by amplified interior points (CLNSS §1.3.5, Theorem 1.2).
 
 Given Q on {0, ..., T}, of sensitivity 1, with max Q >= p, the goal is a point with Q > p - Delta. The paper announces the result;
-the algorithm, its constants and the proofs are completed here. epsilon and delta are those of a single mechanism, c is a sensitivity,
-Lap(b) Laplace noise of scale b; every exponential mechanism weighs by exp(epsilon score / (2 sensitivity)).
+the algorithm, its constants and the proofs are completed here. epsilon and delta are those of the mechanism at hand, c is a sensitivity,
+and every exponential mechanism weighs by exp(epsilon score / (2 sensitivity)). E is the epsilon of the mechanism at hand and of all
+that run after it. A test (u, v) of x passes with probability (asymmetric Laplace noise)
 
-**Algorithm.** *Promise test*: bottom unless max Q + Lap(1/epsilon) >= R + 1 + ln(1/(2 delta))/epsilon. Then clip Q to [p - Delta, R] and
-subtract p - Delta: it now lies in [0, r]. With Left(x) = max_{y <= x} Q, Right(x) = max_{y >= x} Q, Right(T+1) = 0, let
-F(x) = Left(x) + r - Right(x+1), but F(-1) = 0 and F(T) = n = 2r. Return Level(F, 1).
+    pass(x) = v/(u + v) e^(u x) for x <= 0, and 1 - u/(u + v) e^(-v x) for x >= 0.
+
+Both pieces have the slope u v/(u + v) at 0, so the slope of ln pass(x) is between 0 and u, that of ln(1 - pass(x)) between -v and 0.
+
+**Algorithm.** *Promise test* (epsilon, E) of max Q - R - 1 - ln(E/((epsilon + E) delta))/epsilon, with the delta of the whole: bottom
+unless it passes. Then clip Q to [p - Delta, R] and subtract p - Delta: it now lies in [0, r]. With Left(x) = max_{y <= x} Q,
+Right(x) = max_{y >= x} Q, Right(T+1) = 0, let F(x) = Left(x) + r - Right(x+1), but F(-1) = 0 and F(T) = n = 2r. Return Level(F, 1).
 
 *Level(F, c)*: F rises on {0, ..., T} from F(-1) = 0 to F(T) = n and is n beyond. A point of positive
 depth(x) = min(F(x), n - F(x-1)) is sought. The N-th level calls the exponential mechanism on the depth instead, of sensitivity 2^N.
@@ -14,51 +19,68 @@ depth(x) = min(F(x), n - F(x-1)) is sought. The N-th level calls the exponential
 1. F^ = clip(F - trim, 0, n^), n^ = n - 2 trim. A block of size 2^s is {k 2^s, ..., (k+1) 2^s - 1}, its weight w the rise of F^ over it,
    W(s) the largest weight. W rises with s, up to W(h) = n^ for the least h with 2^h > T.
 2. G(s) = max(W(s) - reserve, 0) is such a function again, on {0, ..., h}. Let s = Level(G, 2c).
-3. Bottom unless W(s) + Lap(2c/epsilon) >= bar. Choose a block of size 2^s and weight >= 4c/epsilon by the exponential mechanism on the
-   weight, of sensitivity 2c; bottom if there is none.
+3. The candidates are the blocks of size 2^s and weight >= 1/a, a = epsilon/(4c); Z is the sum of e^(a w) over them. Test (1, rho)
+   of ln Z - a bar; bottom unless it passes. Choose a candidate with probability e^(a w)/Z.
 4. Return the block's first point, the last of its left half or its last (at most T), by the exponential mechanism on the depth, of
    sensitivity c.
 
 A level is written here twice: on small ranges point by point (`dense_law`), and on the wide range by the steps of F alone (`steps`,
 `blocks`, `candidates`). Both take the same four steps, and share `choose_block` and `choose_point`.
 
-**Privacy**: ((3N+2) epsilon, N delta) for any Q of sensitivity 1, quasi-concave or not, when at each level
+**Privacy**: the sums of all epsilons, and of the N deltas, for any Q of sensitivity 1, quasi-concave or not, if at each level, for
+delta' = min(delta, 1/4, epsilon/16),
 
-    bar >= (4c/epsilon) ln( (2/3)^1.5 (1 + e^(epsilon/2)) e^(1 + epsilon/2)/(1 + epsilon/2) n^ epsilon/(4c) / delta ).
+    rho = E/(epsilon/2 + 4 delta'),    a bar = 1 + ln( rho/(1 + rho) phi max(a n^, 1) / delta' ),
+    phi = min( 1/(1 - epsilon/4) if epsilon < 4, 2 e^(epsilon/2)/(1 + epsilon/2) ).
 
-*Promise test.* If both maxima are < R + 1, either run passes with probability at most delta: the whole is (epsilon, delta)-private. Else
-one of Q, Q' is >= R + 1 at some z, the other >= R there, and clipped both are r at z. For x >= z both have Left(x) = r, for x < z
-both have Right(x+1) = r, and the other terms of F(x) change by at most 1: |F - F'| <= 1, and n is the same. Then the test costs epsilon,
-and its delta is not added to that of the rest.
+*Bottom ends the run*, so its probability may change by e^E. Let a step's values v keep P[S] <= e^epsilon P'[S] + delta for all sets S of
+them, and its bottom P[bottom] <= e^E P'[bottom]; let what follows a value keep E - epsilon and D. Then an event that follows v with
+probability f(v) has probability sum_v P[v] f(v) + P[bottom] <= sum_v P[v] min(1, e^(E - epsilon) f'(v)) + D + P[bottom]
+<= e^E (sum_v P'[v] f'(v) + P'[bottom]) + delta + D, or the same without bottom: from this step on, E and delta + D are kept.
+
+*Promise test.* If both maxima are < R + 1, either run passes with probability at most delta, and bottom's probability changes by e^E:
+the whole is (E, delta)-private. Else one of Q, Q' is >= R + 1 at some z, the other >= R there, and clipped both are r at z. For x >= z both
+have Left(x) = r, for x < z both have Right(x+1) = r, and the other terms of F(x) change by at most 1: |F - F'| <= 1, and n is the
+same. Passing costs epsilon, and its delta is not added to that of the rest.
 
 *Recursion.* Clipping increases no difference, so weights, W and G change by at most 2c, and the last value of G, n^ - reserve, is public.
 The depth changes by at most c: step 4 and the last level are epsilon-private.
 
-*Step 3* is (2 epsilon, delta)-private for given s. Let a = epsilon/(4c), M the largest weight, pass = P[M + Lap(2c/epsilon) >= bar], Z the
-sum of e^(a w) over the candidates: node u is chosen with probability P[u] = pass e^(a w(u))/Z. Let A be the candidates of the one run that
-are not candidates in the other, B conversely, q = P[A] and b' = P'[B | some node is chosen]. For a set S of common candidates, pass changes
-by a factor of at most e^epsilon, and e^(a w) and its sum over the common candidates by e^(epsilon/2) each:
-P[S] <= e^(2 epsilon) P'[S]/(1 - b'), so P[S] - e^(2 epsilon) P'[S] <= P[S] b' <= pass b'. Bottom's probability 1 - pass changes by
-e^epsilon. (Without any candidate in the one run it is 1, at most the other's plus P'[B], and nothing else can happen; without any in the
-other, it only grows there.) So q + pass b' <= delta is enough. Now A's members weigh at most n^ together, and each weighs from 1/a to
-1/a + 2c, where e^(a w)/w rises: their e^(a w) add up to at most k = n^ a e^(1 + epsilon/2)/(1 + epsilon/2), and Z >= e^(a M). So
-q <= pass k e^(-a M), pass b' <= pass k e^(-a M') <= e^(epsilon/2) pass k e^(-a M), and P'[B] <= pass' k e^(-a M'). With
-y = e^(-a (M - bar)), pass is 1 - y^2/2 for y <= 1 and else 1/(2 y^2), so
-pass e^(-a M) <= e^(-a bar) max y (1 - y^2/2) = (2/3)^1.5 e^(-a bar).
+*Step 3*, for given s. In terms of Z, a candidate has probability h(Z) e^(a w) with h(Z) = pass/Z, which is m = rho/(1 + rho) e^(-a bar) up
+to Z = e^(a bar), and falls beyond, no faster than 1/Z. Let A be the candidates of the one run that are not candidates in the other,
+B conversely, Z_A and Z'_B their parts of Z and Z'. The other parts differ by a factor of at most e^(epsilon/2), so
+Z' <= e^(epsilon/2) Z/(1 - b), b = Z'_B/Z'.
+(i) m (Z_A + Z'_B) <= delta'. They are different blocks, and weigh n^ together at most in each run. Let W be the weight in the run
+where a block is a candidate; in the other it is less than 1/a, and at least W - 2c: W is from 1/a to 1/a + 2c, and the mean of the two
+at least W - c. So the sum of all W - c is at most n^, and that of e^(a W) at most n^ times the largest e^(a W)/(W - c). This is at an
+end of the range, by convexity of its logarithm, and as (1 + x)/(1 - x) >= e^(2x) at W = 1/a: a n^ e/(1 - epsilon/4). Or A and B weigh
+n^ each, at most, and e^(a W)/W rises: 2 a n^ e^(1 + epsilon/2)/(1 + epsilon/2).
+(ii) Let S be common candidates. If Z >= Z', then h(Z) <= h(Z'), and P[S] <= e^(epsilon/2) P'[S]. Else h(Z) <= h(Z') Z'/Z, hence
+P[S] (1 - b) <= e^epsilon P'[S], and P[S] b <= h(Z) Z Z'_B/Z' <= m Z'_B. So P[S] + P[A] - e^epsilon P'[S] <= m Z'_B + m Z_A <= delta.
+(iii) Let fail = 1 - pass; it is to be shown that fail(Z) <= e^E fail(Z'), where Z' = e^(epsilon/2) Z + Z'_B is the worst, m Z'_B <= delta'.
+As E >= epsilon, rho >= 4/3, and for t = rho/(1 + rho) delta'/t <= 7/16. If Z' >= e^(a bar), then e^(epsilon/2) m Z >= t - delta', so
+Z' <= e^(epsilon/2) Z/(1 - delta'/t) <= Z e^(epsilon/2 + 4 delta'), and fail(Z) <= (Z'/Z)^rho fail(Z') <= e^E fail(Z'). If
+Z' <= e^(a bar), both sides are linear in Z, for given Z'_B: the inequality holds at the largest Z, which was the first case, and at
+Z = 0, where it says 1 <= e^E (1 - m Z'_B), and 1 - delta' >= e^(-2 delta') >= e^(-epsilon).
 
 **Utility.** There are 2N + 2 events that may go wrong; let each do so with probability at most beta:
-p - R = 1 + (ln(1/(2 delta)) + ln(1/(2 beta)))/epsilon, trim = (2c/epsilon) ln(2/beta), reserve = bar + (2c/epsilon) ln(1/(2 beta)).
+p - R = 1 + ln(E/((epsilon + E) delta))/epsilon + ln(epsilon/((epsilon + E) beta))/E, trim = (2c/epsilon) ln(2/beta),
+reserve = bar + ln(1/((1 + rho) beta))/(a rho), each logarithm with beta in it >= 0.
 
 *F.* If Q is quasi-concave, points of positive depth have Q > p - Delta: clipped, F(x) = Q(x) before a peak, F(x-1) = 2r - Q(x) behind it.
 
-*A level.* If s has positive depth, then W(s) > reserve, and s = 0 or W(s-1) < n^. The test passes except with probability beta. A candidate
-{u, ..., v} weighs > 0, so F(v) > trim and F(u-1) < n - trim. Were the depths of all three points <= trim, then F(u) <= trim,
-F(v-1) >= n - trim, and for the last point x of the left half either F(x) <= trim, and the right half weighs n^, or F(x-1) >= n - trim, and
-the left half does: but W(s-1) < n^. So the best depth is > trim, and one <= 0 is chosen with probability at most
+*A level.* If s has positive depth, then W(s) > reserve, and s = 0 or W(s-1) < n^. As Z >= e^(a W(s)), the test passes except with
+probability beta. A candidate {u, ..., v} weighs > 0, so F(v) > trim and F(u-1) < n - trim. Were the depths of all three points <= trim,
+then F(u) <= trim, F(v-1) >= n - trim, and for the last point x of the left half either F(x) <= trim, and the right half weighs n^, or
+F(x-1) >= n - trim, and the left half does: but W(s-1) < n^. So the best depth is > trim, and one <= 0 is chosen with probability at most
 2 e^(-epsilon trim/(2c)) = beta.
 
 *Last level.* Some depth is >= n/2, so one <= 0 is chosen with probability at most (h+1) e^(-epsilon n/(4 2^N)). Backwards,
 2r = (4 2^N/epsilon) ln((h+1)/beta) + the sum of all 2 trim + reserve, which double from level to level: 2^N, where RecConcave has 8^N.
+
+**Shares** (`shares`). The error is about the sum of coefficient/epsilon over the mechanisms; for a given sum of the epsilons it is
+least where each is proportional to the square root of its coefficient. Logarithms of n^ and of beta at tests are left out of the
+coefficients: for 8 to 4096 bits, N = 1 and 2, and delta from 1e-9 to 1e-3, errors are at most 0.5 % larger than with the best shares.
 """
 
 import math
@@ -71,10 +93,11 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax.core import bits, logspace, random
+from dpjax.core import arguments, bits, logspace, random
 from dpjax.core.pytree import frozen
 from dpjax.domains import ordered, wide
-from dpjax.mechanisms import exponential, laplace
+from dpjax.mechanisms import exponential
+from dpjax.mechanisms.laplace import log_passed
 from dpjax.optimizers.quasi_concave import units
 from dpjax.optimizers.quasi_concave.recursion import Problem
 
@@ -84,70 +107,142 @@ Reward = Callable[[Array, Array], Array]
 
 @frozen
 class Budget:
-    """The budget of each mechanism, and the failure probability (for utility only) for which each step's margin is made."""
+    """The budget of each mechanism of N levels, the wide range first, and the failure probability of each step (for utility only).
 
-    epsilon: Float[Array, ""]
+    Attributes:
+      test: epsilon of the promise test.
+      last: epsilon of the choice at the last level.
+      blocks, points: epsilon of each level's choice of a block and of a point.
+      delta: delta of each choice of a block; the promise test has N delta.
+      beta: the failure probability for which each step's margin is made.
+    """
+
+    test: Float[Array, ""]
+    last: Float[Array, ""]
+    blocks: Float[Array, "levels"]
+    points: Float[Array, "levels"]
     delta: Float[Array, ""]
     beta: Float[Array, ""]
 
+    @property
+    def levels(self) -> int:
+        """N."""
+        return int(self.blocks.shape[0])
+
+    @property
+    def total(self) -> Any:
+        """The sum of all epsilons."""
+        return self.test + self.last + (self.blocks + self.points).sum()
+
+    def sound(self) -> Bool[Array, ""]:
+        """Whether each number is in its range."""
+        delta, beta = jnp.asarray(self.delta, float), jnp.asarray(self.beta, float)
+        each = jnp.concatenate([jnp.stack([self.test, self.last]), self.blocks, self.points]).astype(float)
+        epsilons = jnp.all((each >= jnp.finfo(each.dtype).tiny) & (each < jnp.inf))
+        # All margins together fail with probability (2N + 2) beta, which may be rounded to 1.
+        return epsilons & (delta >= 0) & (delta < 1) & (beta > 0) & ((2 * self.levels + 2) * beta <= 1)
+
     def promise_margin(self, xp: Any = jnp) -> Any:
-        """By how much the noise of its test may make the promise fail."""
-        return -xp.log(2 * self.beta) / self.epsilon
+        """How far beyond the middle of its test the promise is."""
+        share = self.test / (self.test + self.total)
+        return xp.maximum(xp.log(share / self.beta), 0) / self.total
 
     def slack(self, xp: Any = jnp) -> Any:
         """p - R."""
-        return self.promise_margin(xp) + 1 - xp.log(2 * self.delta) / self.epsilon
+        share = self.total / (self.test + self.total)
+        return self.promise_margin(xp) + 1 + xp.log(share / (self.levels * self.delta)) / self.test
+
+
+def shares(size: int, delta: Any, beta: Any, levels: int, xp: Any = jnp) -> Any:
+    """The shares in epsilon of the promise test, the last choice, the levels' choices of a block, and those of a point.
+
+    Args:
+      size: number of points of the range. delta: of all choices of a block together. beta: of each step. levels: N >= 1.
+    """
+    c = 2.0 ** np.arange(levels)
+    delta = xp.maximum(delta, arguments.least())  # a traced one may be 0
+    block, point = 1 - xp.log(delta / levels), xp.log(2 / beta)
+    last = 2 * 2**levels * (math.log(_last_size(size, levels)) - xp.log(beta))
+    weights = xp.sqrt(xp.concatenate([xp.stack([-xp.log(delta), last]), 2 * c * block, 2 * c * point]))
+    return weights / weights.sum()
+
+
+def _last_size(size: int, levels: int) -> int:
+    """How many points the range of the last level has."""
+    for _ in range(levels):
+        size = (size - 1).bit_length() + 1  # {0, ..., T} to {0, ..., h}
+    return size
 
 
 @frozen
-class Margins:
-    """The constants of one level; see the module."""
+class Level:
+    """The constants of one level; see the module.
 
+    Attributes:
+      sensitivity: c.
+      block, point: epsilon of its choice of a block and of a point.
+      rho: how fast its test's failure falls.
+      trim, bar, reserve: as in the module.
+    """
+
+    sensitivity: Any
+    block: Any
+    point: Any
+    rho: Any
     trim: Any
-    least: Any
     bar: Any
     reserve: Any
 
+    @property
+    def least(self) -> Any:
+        """The least weight of a candidate, 1/a."""
+        return 4 * self.sensitivity / self.block
 
-def margins(total: Any, sensitivity: Any, budget: Budget, xp: Any = jnp) -> Margins:
-    """Constants for a function that rises to n = `total`."""
-    epsilon = budget.epsilon
-    unit = sensitivity / epsilon
-    trim = 2 * unit * xp.log(2 / budget.beta)
+
+def level(total: Any, budget: Budget, index: int, xp: Any = jnp) -> Level:
+    """Level number `index` (0 is the wide range), for a function that rises to n = `total`."""
+    c, epsilon, point = 2.0**index, budget.blocks[index], budget.points[index]
+    trim = 2 * c / point * xp.log(2 / budget.beta)
+    least = 4 * c / epsilon
+    delta = xp.minimum(xp.minimum(budget.delta, 0.25), epsilon / 16)
+    # Bottom may change by what this level and the wider ones, which run later, have together.
+    rho = (budget.blocks + budget.points)[: index + 1].sum() / (epsilon / 2 + 4 * delta)
     # Taking a larger weight than there is makes the bar larger: it is still private, and never below `least`.
-    weight = xp.maximum(total - 2 * trim, 4 * unit) / (4 * unit)
-    constant = 1.5 * math.log(2 / 3) + xp.logaddexp(0 * epsilon, epsilon / 2) + 1 + epsilon / 2 - xp.log1p(epsilon / 2)
-    bar = 4 * unit * (constant + xp.log(weight) - xp.log(budget.delta))
-    reserve = bar - 2 * unit * xp.log(2 * budget.beta)
+    weight = xp.maximum(total - 2 * trim, least) / least
+    crowd = math.log(2) + epsilon / 2 - xp.log1p(epsilon / 2)
+    log_phi = xp.where(epsilon < 4, xp.minimum(-xp.log1p(-xp.minimum(epsilon, 3.9) / 4), crowd), crowd)
+    bar = least * (1 + xp.log(rho / (1 + rho)) + log_phi + xp.log(weight) - xp.log(delta))
+    reserve = bar + least / rho * xp.maximum(-xp.log((1 + rho) * budget.beta), 0)
     if xp is jnp:  # in a program, subtracting these from values must leave differences of values unchanged
         trim, reserve = units.up(trim, total), units.up(reserve, total)
-    return Margins(trim=trim, least=4 * unit, bar=bar, reserve=reserve)
+    return Level(sensitivity=c, block=epsilon, point=point, rho=rho, trim=trim, bar=bar, reserve=reserve)
 
 
-def remaining(total: Float[Array, ""], margins: Margins) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def remaining(total: Float[Array, ""], constants: Level) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """(n^, n of the next level)."""
-    trimmed = jnp.maximum(total - 2 * margins.trim, 0)
-    return trimmed, jnp.maximum(trimmed - margins.reserve, 0)
+    trimmed = jnp.maximum(total - 2 * constants.trim, 0)
+    return trimmed, jnp.maximum(trimmed - constants.reserve, 0)
 
 
-# --------------------------------------------------------------------------- the two choices every level makes
+# ------------------------------------------------------------------ the test and the two choices that every level makes
 
 
-def choose_block(
-    weights: Float[Array, "blocks"], sensitivity: float, margins: Margins, budget: Budget
-) -> tuple[Float[Array, "blocks"], Array, Array]:
+def choose_block(weights: Float[Array, "blocks"], constants: Level) -> tuple[Float[Array, "blocks"], Array, Array]:
     """Step 3: (ln P[each block | some], ln P[some], ln P[bottom])."""
-    candidates = weights >= margins.least
-    log_pmf = exponential.log_pmf(weights, epsilon=budget.epsilon, sensitivity=2 * sensitivity, where=candidates)
-    missing = (margins.bar - jnp.max(weights)) * budget.epsilon / (2 * sensitivity)
-    log_fail, log_pass = laplace.log_tails(missing)
+    candidates = weights >= constants.least
     some = jnp.any(candidates)
-    return log_pmf, jnp.where(some, log_pass, -jnp.inf), jnp.where(some, log_fail, 0.0)
+    log_shares = exponential.log_weights(
+        weights, epsilon=constants.block, sensitivity=2 * constants.sensitivity, where=candidates
+    )
+    best = jnp.max(jnp.where(candidates, weights, 0.0))
+    log_z = (best - constants.bar) / constants.least + jax.nn.logsumexp(jnp.where(some, log_shares, 0.0))
+    log_pass, log_fail = log_passed(log_z, 1.0, constants.rho)
+    return exponential.normalised(log_shares), jnp.where(some, log_pass, -jnp.inf), jnp.where(some, log_fail, 0.0)
 
 
-def choose_point(depths: Float[Array, "points"], sensitivity: float, budget: Budget) -> Float[Array, "points"]:
+def choose_point(depths: Float[Array, "points"], constants: Level) -> Float[Array, "points"]:
     """Step 4: ln P[each]."""
-    return exponential.log_pmf(depths, epsilon=budget.epsilon, sensitivity=sensitivity)
+    return exponential.log_pmf(depths, epsilon=constants.point, sensitivity=constants.sensitivity)
 
 
 # --------------------------------------------------------------------------- the recursion's ranges: dense, small
@@ -157,32 +252,31 @@ def dense_law(
     values: Float[Array, "points"],
     last: Int[Array, ""],
     total: Float[Array, ""],
-    sensitivity: float,
     budget: Budget,
-    levels: int,
+    index: int,
 ) -> Float[Array, "outcomes"]:
-    """Law of Level(F, c) with `levels` levels on {0, ..., last}, F given point by point and `total` beyond; bottom is the last entry."""
+    """Law of Level(F, 2^index) on {0, ..., last}, F given point by point and `total` beyond; bottom is the last entry."""
     points = values.shape[0]
     before = jnp.concatenate([jnp.zeros((1,), values.dtype), values[:-1]])
     depth = logspace.lesser_of(values, total - before)
-    if levels == 0:
+    if index == budget.levels:
         offered = jnp.arange(points, dtype=jnp.int32) <= last
-        law = exponential.log_pmf(depth, epsilon=budget.epsilon, sensitivity=sensitivity, where=offered)
+        law = exponential.log_pmf(depth, epsilon=budget.last, sensitivity=2.0**index, where=offered)
         return jnp.concatenate([jnp.exp(law), jnp.zeros((1,), law.dtype)])
-    constants = margins(total, sensitivity, budget)
+    constants = level(total, budget, index)
     trimmed, following = remaining(total, constants)
     sizes = jnp.arange((points - 1).bit_length() + 1, dtype=jnp.int32)
     rising = _clipped(jnp.append(before, total) - constants.trim, trimmed)
     weights = jax.vmap(lambda s: _dense_weights(rising, s))(sizes)
     function = _level_function(jnp.max(weights, axis=1), constants)
-    inner = dense_law(function, bits.bit_length(last), following, 2 * sensitivity, budget, levels - 1)
+    inner = dense_law(function, bits.bit_length(last), following, budget, index + 1)
 
     def given(s: Array, weights: Array) -> tuple[Array, Array, Array]:
-        log_block, log_some, log_bottom = choose_block(weights, sensitivity, constants, budget)
+        log_block, log_some, log_bottom = choose_block(weights, constants)
         first = jnp.arange(points, dtype=jnp.int32)
         ends = jnp.stack([first, first + jnp.maximum((1 << s) // 2 - 1, 0), first + (1 << s) - 1], axis=1)
         three = jnp.minimum(ends, last)
-        log_point = jax.vmap(lambda depths: choose_point(depths, sensitivity, budget))(depth[three])
+        log_point = jax.vmap(lambda depths: choose_point(depths, constants))(depth[three])
         return three, jnp.exp(log_some + log_block[:, None] + log_point), jnp.exp(log_bottom)
 
     three, chosen, bottoms = jax.vmap(given)(sizes, weights)
@@ -202,7 +296,7 @@ def _clipped(values: Float[Array, "n"], most: Float[Array, ""]) -> Float[Array, 
     return logspace.lesser_of(logspace.greater_of(0.0, values), most)
 
 
-def _level_function(largest: Float[Array, "sizes"], constants: Margins) -> Float[Array, "sizes"]:
+def _level_function(largest: Float[Array, "sizes"], constants: Level) -> Float[Array, "sizes"]:
     """G(s) from W(s)."""
     return logspace.greater_of(0.0, largest - constants.reserve)
 
@@ -256,10 +350,10 @@ def _real(problem: Problem) -> Bool[Array, "pieces"]:
 
 
 def promise_test(problem: Problem, budget: Budget) -> tuple[Array, Array]:
-    """(ln P[bottom], ln P[passed])."""
+    """(ln P[passed], ln P[bottom])."""
     best = jnp.max(jnp.where(_real(problem), problem.pieces.values, -jnp.inf))
     # p less the best first, which is exact: next to millions the margin, on which delta depends, would be rounded.
-    return laplace.log_tails(((problem.promise - best) - budget.promise_margin()) * budget.epsilon)
+    return log_passed(budget.promise_margin() - (problem.promise - best), budget.test, budget.total)
 
 
 def steps(problem: Problem, budget: Budget) -> Steps:
@@ -313,13 +407,13 @@ def _group_stops(split: Int[Array, "steps"], s: Int[Array, ""]) -> Int[Array, "s
     return lax.cummin(jnp.where(split > s, index + 1, count), reverse=True)
 
 
-def _trimmed(chain: Steps, constants: Margins) -> Float[Array, "more"]:
+def _trimmed(chain: Steps, constants: Level) -> Float[Array, "more"]:
     """F^ after 0, 1, 2, ... steps."""
     most = logspace.greater_of(0.0, chain.total - 2 * constants.trim)
     return _clipped(chain.values - constants.trim, most)
 
 
-def largest_weights(chain: Steps, constants: Margins) -> Float[Array, "sizes"]:
+def largest_weights(chain: Steps, constants: Level) -> Float[Array, "sizes"]:
     """W(s) for s = 0, ..., 32 limbs.
 
     Only blocks with a step weigh anything. They are the nodes of the binary trie over the positions, where each of the finitely many forks
@@ -333,12 +427,11 @@ def largest_weights(chain: Steps, constants: Margins) -> Float[Array, "sizes"]:
     return lax.cummax(sizes.at[jnp.where(real, chain.split, 0)].max(jnp.where(real, weights, 0.0)))
 
 
-def choose_size(chain: Steps, budget: Budget, levels: int) -> Float[Array, "outcomes"]:
+def choose_size(chain: Steps, budget: Budget, constants: Level) -> Float[Array, "outcomes"]:
     """Law of s = 0, ..., 32 limbs, bottom last."""
-    constants = margins(chain.total, 1.0, budget)
     _, following = remaining(chain.total, constants)
     function = _level_function(largest_weights(chain, constants), constants)
-    return dense_law(function, wide.bit_length(chain.last), following, 2.0, budget, levels - 1)
+    return dense_law(function, wide.bit_length(chain.last), following, budget, 1)
 
 
 @frozen
@@ -352,7 +445,7 @@ class Blocks:
     upper: Bool[Array, "steps"]
 
 
-def blocks(chain: Steps, constants: Margins, s: Int[Array, ""]) -> Blocks:
+def blocks(chain: Steps, constants: Level, s: Int[Array, ""]) -> Blocks:
     """All blocks of size 2^s."""
     trimmed = _trimmed(chain, constants)
     index = jnp.arange(chain.count, dtype=jnp.int32)
@@ -423,23 +516,23 @@ class Run:
     passed: Bool[Array, ""]
 
 
-def sample(key: Array, problem: Problem, budget: Budget, levels: int) -> Run:
-    """One run with `levels` >= 1 levels."""
+def sample(key: Array, problem: Problem, budget: Budget) -> Run:
+    """One run."""
     key_test, key_size, key_some, key_block, key_point = jax.random.split(key, 5)
-    log_bottom, log_pass = promise_test(problem, budget)
+    log_pass, log_bottom = promise_test(problem, budget)
     passed = random.bernoulli(key_test, log_pass, log_bottom)
     chain = steps(problem, budget)
-    constants = margins(chain.total, 1.0, budget)
-    sizes = choose_size(chain, budget, levels)
+    constants = level(chain.total, budget, 0)
+    sizes = choose_size(chain, budget, constants)
     size = exponential.draw(key_size, jnp.log(sizes)).index
     found = size < sizes.shape[0] - 1
 
     of = blocks(chain, constants, size)
-    log_block, log_some, log_none = choose_block(of.weights, 1.0, constants, budget)
+    log_block, log_some, log_none = choose_block(of.weights, constants)
     some = random.bernoulli(key_some, log_some, log_none)
     block = logspace.draw(key_block, logspace.sum_tree(log_block))
     three = candidates(chain, of, block)
-    choice = exponential.draw(key_point, choose_point(three.depths, 1.0, budget)).index
+    choice = exponential.draw(key_point, choose_point(three.depths, constants)).index
     return Run(
         position=candidate_positions(chain, size, block)[choice],
         piece=three.pieces[choice],
@@ -449,21 +542,21 @@ def sample(key: Array, problem: Problem, budget: Budget, levels: int) -> Run:
     )
 
 
-def law(problem: Problem, budget: Budget, levels: int, reward: Reward) -> tuple[Float[Array, "k"], Float[Array, ""]]:
+def law(problem: Problem, budget: Budget, reward: Reward) -> tuple[Float[Array, "k"], Float[Array, ""]]:
     """(E[reward of the point; there is one], P[bottom]) over the coins of one run."""
-    log_bottom, log_pass = promise_test(problem, budget)
+    log_pass, log_bottom = promise_test(problem, budget)
     chain = steps(problem, budget)
-    constants = margins(chain.total, 1.0, budget)
-    sizes = choose_size(chain, budget, levels)
+    constants = level(chain.total, budget, 0)
+    sizes = choose_size(chain, budget, constants)
 
     def given(s: Array) -> tuple[Array, Array]:
         of = blocks(chain, constants, s)
-        log_block, log_some, log_none = choose_block(of.weights, 1.0, constants, budget)
+        log_block, log_some, log_none = choose_block(of.weights, constants)
 
         def worth(block: Array) -> Array:
             three = candidates(chain, of, block)
             rewards = jax.vmap(reward)(candidate_positions(chain, s, block), three.pieces)
-            return _expected(jnp.exp(choose_point(three.depths, 1.0, budget)), rewards)
+            return _expected(jnp.exp(choose_point(three.depths, constants)), rewards)
 
         each = jax.vmap(worth)(jnp.arange(chain.count, dtype=jnp.int32))
         return _expected(jnp.exp(log_some + log_block), each), jnp.exp(log_none)
@@ -482,20 +575,19 @@ def _expected(probabilities: Float[Array, "n"], rewards: Float[Array, "n k"]) ->
 # ------------------------------------------------------------------------------------------ how much is enough
 
 
-def required_total(size: int, budget: Budget, levels: int, failure: float) -> float:
-    """The least n at which the N-th level's choice, on a range of `size` points at the start, fails with probability <= failure; host."""
-    for _ in range(levels):
-        size = (size - 1).bit_length() + 1  # {0, ..., T} to {0, ..., h}
-    total = 4 * 2**levels / budget.epsilon * math.log(size / failure)
-    for level in reversed(range(levels)):
-        total = _total_before(total, 2.0**level, budget)
+def required_total(size: int, budget: Budget, failure: float) -> float:
+    """The least n at which the last choice, on a range of `size` points at the start, fails with probability <= failure; host."""
+    levels = budget.levels
+    total = 4 * 2**levels / budget.last * math.log(_last_size(size, levels) / failure)
+    for index in reversed(range(levels)):
+        total = _total_before(total, budget, index)
     return float(total)
 
 
-def _total_before(following: float, sensitivity: float, budget: Budget) -> float:
+def _total_before(following: float, budget: Budget, index: int) -> float:
     """n of a level from that of the next: the least fixed point of n -> following + 2 trim + reserve(n), from below."""
     before, total = 0.0, following
     while total > before * (1 + 1e-12):
-        constants = margins(total, sensitivity, budget, xp=np)
+        constants = level(total, budget, index, xp=np)
         before, total = total, following + 2 * constants.trim + constants.reserve
     return total * (1 + 1e-9)

@@ -4,9 +4,9 @@ import bisect
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from dpjax.verify.plain.exponential import exponential_law
-from dpjax.verify.plain.laplace import laplace_tail
 from dpjax.verify.plain.tree_log import Law
 
 
@@ -17,23 +17,23 @@ def amplified_law(
     *,
     promise: float,
     alpha: float,
-    budget: tuple[float, float, float],
-    levels: int,
+    budget: Any,
 ) -> Law:
     """P[x], and P[bottom] under None, for the function on {0, ..., last} that has values[i] from starts[i] on.
 
     Args:
       promise: p. alpha: Delta / p.
-      budget: (epsilon, delta, beta) of one mechanism.
-      levels: N.
+      budget: of each mechanism, under the names of `amplification.Budget`.
 
-    >>> law = amplified_law([0, 2, 3], [0.0, 90.0, 0.0], 3, promise=60.0, alpha=1.0, budget=(30.0, 0.1, 0.1), levels=1)
+    >>> from types import SimpleNamespace
+    >>> budget = SimpleNamespace(test=30.0, last=30.0, blocks=[30.0], points=[30.0], delta=0.1, beta=0.1)
+    >>> law = amplified_law([0, 2, 3], [0.0, 90.0, 0.0], 3, promise=60.0, alpha=1.0, budget=budget)
     >>> {x: round(p, 3) for x, p in law.items() if p > 1e-3}
     {2: 1.0}
     """
-    epsilon, delta, beta = budget
-    margin = -math.log(2 * beta) / epsilon
-    top = promise - margin - 1 + math.log(2 * delta) / epsilon
+    whole = budget.test + budget.last + sum(budget.blocks) + sum(budget.points)
+    middle = promise - max(math.log(budget.test / (budget.test + whole) / budget.beta), 0.0) / whole
+    top = middle - 1 - math.log(whole / (whole + budget.test) / (len(budget.blocks) * budget.delta)) / budget.test
     low = promise - alpha * promise
     r = max(top - low, 0.0)
     clipped = [min(max(value - low, 0.0), r) for value in values]
@@ -49,40 +49,47 @@ def amplified_law(
         piece = bisect.bisect_right(starts, x) - 1
         return left[piece] + r - right[piece + (x == ends[piece])]
 
-    passes = laplace_tail((promise - margin - max(values)) * epsilon)
-    law = level_law([0, *starts, *ends], value, last, 2 * r, 1.0, budget, levels)
+    passes = chance_to_pass(max(values) - middle, budget.test, whole)
+    law = level_law([0, *starts, *ends], value, last, 2 * r, budget)
     law = {x: passes * chance for x, chance in law.items()}
     return law | {None: law[None] + 1 - passes}
 
 
-def level_law(
-    steps: Sequence[int],
-    value: Callable[[int], float],
-    last: int,
-    n: float,
-    c: float,
-    budget: tuple[float, ...],
-    levels: int,
-) -> Law:
-    """Level(F, c), literally; F may rise at `steps` only, and the budget is (epsilon, delta, beta) of one mechanism.
+def chance_to_pass(x: float, rise: float, fall: float) -> float:
+    """P[a test (rise, fall) of x passes]."""
+    if x <= 0:
+        return fall / (rise + fall) * math.exp(rise * x)
+    return 1 - rise / (rise + fall) * math.exp(-fall * x)
 
-    >>> law = level_law([0, 2], lambda x: 60.0 if x >= 2 else 0.0, 2, 60.0, 1.0, (30.0, 0.1, 0.1), 1)
+
+def level_law(
+    steps: Sequence[int], value: Callable[[int], float], last: int, n: float, budget: Any, index: int = 0
+) -> Law:
+    """Level(F, 2^index), literally; F may rise at `steps` only.
+
+    >>> from types import SimpleNamespace
+    >>> budget = SimpleNamespace(test=30.0, last=30.0, blocks=[30.0], points=[30.0], delta=0.1, beta=0.1)
+    >>> law = level_law([0, 2], lambda x: 60.0 if x >= 2 else 0.0, 2, 60.0, budget)
     >>> max(law, key=law.get), round(law[2], 3)
     (2, 1.0)
     """
-    epsilon, delta, beta = budget
+    c = 2.0**index
 
     def depth(x: int) -> float:
         return min(value(x), n - value(x - 1))
 
-    if levels == 0:
-        return dict(enumerate(exponential_law([depth(x) for x in range(last + 1)], epsilon / (2 * c))))
-    trim = 2 * c / epsilon * math.log(2 / beta)
+    if index == len(budget.blocks):
+        return dict(enumerate(exponential_law([depth(x) for x in range(last + 1)], budget.last / (2 * c))))
+    epsilon, point = budget.blocks[index], budget.points[index]
+    trim = 2 * c / point * math.log(2 / budget.beta)
     trimmed = max(n - 2 * trim, 0.0)
-    rate = epsilon / (4 * c)
-    factor = (2 / 3) ** 1.5 * (1 + math.exp(epsilon / 2)) * math.exp(1 + epsilon / 2) / (1 + epsilon / 2)
-    bar = math.log(factor * max(trimmed * rate, 1) / delta) / rate
-    reserve = bar + 2 * c / epsilon * math.log(1 / (2 * beta))
+    rate, delta = epsilon / (4 * c), min(budget.delta, 0.25, epsilon / 16)
+    rho = (sum(budget.blocks[: index + 1]) + sum(budget.points[: index + 1])) / (epsilon / 2 + 4 * delta)
+    phi = 2 * math.exp(epsilon / 2) / (1 + epsilon / 2)
+    if epsilon < 4:
+        phi = min(phi, 1 / (1 - epsilon / 4))
+    bar = (1 + math.log(rho / (1 + rho) * phi * max(rate * trimmed, 1) / delta)) / rate
+    reserve = bar + max(math.log(1 / ((1 + rho) * budget.beta)), 0) / (rate * rho)
 
     def rise(first: int, stop: int) -> float:
         ends = [min(max(value(x - 1) - trim, 0), trimmed) for x in (first, stop)]
@@ -96,16 +103,20 @@ def level_law(
     def inner_value(s: int) -> float:
         return 0.0 if s < 0 else following[s] if s < height else rest
 
-    inner = level_law(range(height + 1), inner_value, height, rest, 2 * c, budget, levels - 1)
+    inner = level_law(range(height + 1), inner_value, height, rest, budget, index + 1)
     law: Law = {None: inner.get(None, 0.0)}
     for s in range(height + 1):
         chance = inner.get(s, 0.0)
         heavy = {k: w for k, w in blocks[s].items() if w >= 1 / rate}
-        some = laplace_tail((bar - max(blocks[s].values())) * epsilon / (2 * c)) if heavy else 0.0
+        most = max(heavy.values(), default=0.0)
+        some = 0.0
+        if heavy:
+            log_z = rate * most + math.log(sum(math.exp(rate * (w - most)) for w in heavy.values()))
+            some = chance_to_pass(log_z - rate * bar, 1.0, rho)
         law[None] += chance * (1 - some)
         for k, of_block in zip(heavy, exponential_law(list(heavy.values()), rate) if heavy else [], strict=True):
             first, size = k << s, 1 << s
             points = [min(x, last) for x in (first, first + max(size // 2 - 1, 0), first + size - 1)]
-            for x, of_point in zip(points, exponential_law([depth(x) for x in points], epsilon / (2 * c)), strict=True):
+            for x, of_point in zip(points, exponential_law([depth(x) for x in points], point / (2 * c)), strict=True):
                 law[x] = law.get(x, 0.0) + chance * some * of_block * of_point
     return law
