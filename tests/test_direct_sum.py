@@ -931,3 +931,32 @@ def test_a_class_of_ones_own_is_charged_for_its_own_dimension():
     assert sizes[1] > sizes[0]
     with pytest.raises(ValueError, match="concepts must tell their VC dimension"):
         silent.sample_size(alpha=0.5, beta=0.1)
+
+
+def test_nothing_is_composed_by_ranges_for_a_learner_that_has_none():
+    """Ten runs of (0.3, 0.001) are no (2.04, 1e-6), though ten exponential mechanisms of 0.3 are."""
+    built = exponentials(k=10, accountant="bounded")
+    other = thresholds.rec_concave(bits=64, epsilon=0.3, delta=1e-3, alpha=0.1, depth=2)
+    assert not built.guarantee().is_none and dataclasses.replace(built, learner=other).guarantee().is_none
+
+
+def test_label_private_learners_compose_by_their_ranges():
+    """They are exponential mechanisms, as their dichotomies are public: all losses lie in an interval of length epsilon."""
+    concepts = label_private.thresholds(bits=2)
+
+    def make(each):
+        return label_private.label_private(concepts=concepts, epsilon=each.epsilon)
+
+    given = {"k": 20, "epsilon": 1.0, "delta": 1e-6, "relation": "REPLACE_LABEL"}
+    bounded = direct_sum.direct_sum(make, **given, accountant="bounded")
+    pure = direct_sum.direct_sum(make, **given, accountant="optimal", delta_share=0.0)
+    assert bounded.guarantee().covers(1.0, 1e-6) and bounded.guarantee().relation == "REPLACE_LABEL"
+    assert bounded.learner.epsilon > 1.4 * pure.learner.epsilon
+    learner = make(Guarantee(2.0, 0.0, "REPLACE_LABEL"))
+    x = wide.from_ints([0, 1, 1, 2], 2)
+    labels = list(itertools.product((0, 1), repeat=4))
+    laws = {y: np.asarray(learner.pmf(Sample(x=x, y=list(y)))) for y in labels}
+    for y, other in itertools.combinations(labels, 2):
+        if sum(map(int.__ne__, y, other)) == 1:
+            losses = [math.log(p / q) for p, q in zip(laws[y], laws[other], strict=True) if p > 0]
+            assert max(losses) - min(losses) <= 2.0 + 1e-5

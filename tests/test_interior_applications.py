@@ -21,6 +21,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.domains import wide
 from dpjax.learners import interior, label_private, pac, thresholds
 from dpjax.optimizers import interior_point, quantiles
+from dpjax.optimizers.interior_point import flat_tree_planning, tree_planning
 from dpjax.sanitizers import cdf
 from dpjax.verify import histograms, neighbours, probabilities, records
 from dpjax.verify.exact import sticks
@@ -831,3 +832,28 @@ def test_an_event_of_quantiles_has_an_interval_for_each() -> None:
     np.testing.assert_allclose(mechanism.probability(points, (low, high)), [inside, 1 - inside], rtol=1e-5)
     with pytest.raises(ValueError, match="a row for each of the 2 quantiles"):
         mechanism.probability(points, (0, 3))
+
+
+def test_a_promise_under_replace_one_pays_for_a_replacement_once() -> None:
+    """A slice changes by one replacement; `flat_tree_score` promises epsilon for that, which is what no pair of neighbours exceeds."""
+    bend = flat_tree_planning.curve(share=0.6, rest=0.0, knee=0.0, width=1.0)
+    given: Any = {"bits": 2, "epsilon": 1.0, "n": 2, "offsets": tree_planning.plain(2), "curve": bend}
+    solver = interior_point.flat_tree_score(**given)
+    direct = quantiles.direct(solver=solver, fractions=[0.5], m=1, allow_unproved=True)
+    recursive = quantiles.recursive(solver=solver, bits=2, depth=1, m=1, allow_unproved=True)
+    assert direct.guarantee().epsilon == recursive.guarantee().epsilon == solver.guarantee().epsilon == 1.0
+    sets = [some for n in range(1, 4) for some in itertools.combinations_with_replacement(range(4), n)]
+    laws = {some: np.log(direct.pmf(Points.create(wide.from_ints(some, 2)))[:-1]) for some in sets}
+    pairs = [(some, tuple(sorted((*some, x)))) for some in sets if len(some) < 3 for x in range(4)]
+    losses = [float(np.max(np.abs(laws[one] - laws[other]))) for one, other in pairs]
+    assert 0.3 < max(losses) <= 1.0
+
+
+@pytest.mark.parametrize(("make", "given"), [("direct", {"fractions": [0.5]}), ("recursive", {"bits": 3, "depth": 1})])
+def test_a_replaced_solver_is_composed_by_ranges_only_if_it_has_one(make: str, given: Any) -> None:
+    name = {"direct": "bounded", "recursive": "adaptive"}[make]
+    solver = interior_point.exponential(bits=3, epsilon=0.5)
+    built = getattr(quantiles, make)(solver=solver, m=9, allow_unproved=True, accountant=name, delta=1e-6, **given)
+    assert not built.guarantee().is_none
+    other = interior_point.rec_concave(bits=3, epsilon=0.5, delta=0.01, promise=8.0)
+    assert dataclasses.replace(built, solver=other).guarantee().is_none

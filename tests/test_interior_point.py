@@ -656,3 +656,15 @@ def test_bits_of_numpy_are_those_of_python():
     found, wanted = (interior_point.rec_concave(bits=bits, **asked) for bits in (np.int64(64), 64))
     assert jax.tree.map(np.array_equal, found, wanted) and found.levels == wanted.levels and found.wider == wanted.wider
     assert interior_point.exponential(bits=np.uint32(16), epsilon=1.0).wider == 1
+
+
+def test_more_bits_than_limbs_hold_are_a_bad_parameter():
+    points = builders.points_of([1, 2, 3], 4)
+    for make in (interior_point.exponential, interior_point.tree_score, tree_log_of_four_bits):
+        solver = make(bits=4, epsilon=1.0)
+        run = jax.jit(lambda bits, made=solver: dataclasses.replace(made, bits=bits)(jax.random.key(0), points).status)
+        assert int(run(np.int32(33))) == Status.BAD_PARAMETER != int(run(np.int32(4))), make
+
+
+def tree_log_of_four_bits(*, bits, epsilon):
+    return interior_point.tree_log(bits=bits, epsilon=epsilon, delta=0.1, depth=1, accountant="basic")

@@ -569,3 +569,14 @@ def test_a_database_of_all_examples_has_the_error_of_the_sample():
     database = Weighted.create(wide.from_ints([2 * 1 + 1, 2 * 5], 4), [3 * n // 4, n // 4])
     error = databases.label_error(dichotomies.thresholds(bits=3), database, Sample(x=x, y=y))
     assert float(error) < 3e-7
+
+
+def test_a_learner_that_is_built_for_n_examples_becomes_an_empirical_one() -> None:
+    """It sees n rows, not the m of the sample; what it refuses of n rows is refused before a run."""
+    counts = point_sanitizers.histogram(bits=2, n=8, epsilon=0.5, delta=0.01)
+    concepts = dichotomies.points(bits=2)
+    learner = generic.learner(sanitizer=counts, concepts=concepts, k=1, epsilon=1.0, delta=0.01)
+    sample = MultiSample.create(wide.from_ints([0, 1, 2, 3] * 10, 2), [[1], [0], [0], [0]] * 10)
+    assert int(reductions.empirical(learner, n=8, rows=40)(jax.random.key(0), sample).status) == Status.OK
+    with pytest.raises(ValueError, match="points must be n = 8"):
+        reductions.empirical(learner, n=9, rows=40)(jax.random.key(0), sample)

@@ -735,3 +735,10 @@ def test_lengths_of_san_thresholds_are_multiples_of_one_unit(monkeypatch):
 def test_an_alpha_of_more_rounds_than_can_run_is_refused_by_its_name(factory, given):
     with pytest.raises(ValueError, match="alpha must be "):
         factory(bits=8, n=10**9, epsilon=1.0, delta=1e-6, allow_unproved=True, **given)
+
+
+def test_san_thresholds_of_more_bits_than_it_has_exponents_is_a_bad_parameter():
+    sanitizer = thresholds.san_thresholds(bits=4, n=3, epsilon=1.0, delta=0.1, alpha=0.9, allow_unproved=True)
+    data = builders.points_of([1, 2, 3], 4)
+    run = jax.jit(lambda bits: dataclasses.replace(sanitizer, bits=bits)(jax.random.key(0), data).status)
+    assert [int(run(np.int32(bits))) for bits in (4, 5)] == [Status.OK, Status.BAD_PARAMETER]

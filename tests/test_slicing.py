@@ -352,3 +352,14 @@ def test_bad_input_is_refused():
         run.cut(key(), 1).compute(key(), lambda *_: None, epsilon=1.0, delta=1.0)
     with pytest.raises(ValueError, match="slice_epsilon must be a number for the slicing accountants, got None"):
         run.spent.run()
+
+
+def test_traced_sizes_beyond_int32_take_all_records():
+    remaining = jnp.ones(5, bool)
+    sizes = jax.jit(lambda size: jnp.sum(cut(jax.random.key(0), remaining, size, slice_epsilon=None)[0]))
+    assert [int(sizes(np.uint32(size))) for size in (3, 2**31, 2**32 - 1)] == [3, 5, 5]
+
+
+def test_a_run_that_cuts_nothing_costs_nothing():
+    spent = Slicing.create(jnp.ones(5, bool), slice_epsilon=0.5).spent
+    assert spent.run().best(delta=1e-6).guarantee.epsilon == 0.0

@@ -27,6 +27,7 @@ For many mechanisms not all j are tried: if t is in [t' - w, t'], all losses are
 
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +63,11 @@ def bounded_delta(count: int, each: float, epsilon: float) -> float:
     each = arguments.number("each", each, above=0.0, below=math.inf)
     epsilon = arguments.number("epsilon", epsilon, at_least=0.0, at_most=_LARGEST)
     return min(max(float(np.max(_deltas(count, each, epsilon, _all(count)))), 0.0), 1.0)
+
+
+def composes_by_range(algorithm: Any) -> bool:
+    """Whether all losses of an algorithm lie in an interval of length epsilon: it says so itself, and has no delta."""
+    return bool(getattr(algorithm, "bounded_range", False)) and algorithm.guarantee().delta == 0.0
 
 
 def independent_each(total: Guarantee, count: int) -> Guarantee:

@@ -39,7 +39,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, UInt32
 
 from dpjax.accounting import REPLACE_LABEL, REPLACE_ONE, Guarantee, advanced, basic, calibrate, optimal
-from dpjax.accounting.bounded import BOUNDED, independent_each, independent_total
+from dpjax.accounting.bounded import BOUNDED, composes_by_range, independent_each, independent_total
 from dpjax.accounting.calibration import ACCOUNTANTS
 from dpjax.accounting.guarantee import promised
 from dpjax.accounting.rounding import at_most
@@ -155,7 +155,8 @@ class DirectSum(KLearner):
     def guarantee(self) -> Guarantee:
         """The composition of what the k learners promise, under their relation: REPLACE_ONE, or REPLACE_LABEL.
 
-        "optimal" composes at the total epsilon, "bounded" at the total delta, "advanced" with all the delta that the learners leave.
+        "optimal" composes at the total epsilon, "bounded" at the total delta, "advanced" with all the delta that the learners leave. By
+        "bounded" nothing is promised of a learner that replaced an exponential mechanism and is none.
         """
         return self._composed(self.learner.guarantee())
 
@@ -169,7 +170,8 @@ class DirectSum(KLearner):
         if self.accountant == "basic":
             return basic({each: self.k})
         if self.accountant == BOUNDED:
-            return independent_total(each, self.k, delta)
+            known = composes_by_range(self.learner)
+            return independent_total(each, self.k, delta) if known else Guarantee.none(each.relation)
         if self.accountant == "advanced":
             return advanced(each, self.k, at_most(Fraction(delta) - self.k * Fraction(each.delta)))
         return optimal({each: self.k}, epsilon=epsilon)
@@ -243,7 +245,7 @@ def direct_sum(
     else:
         each = calibrate(total, k, accountant=accountant, delta_share=delta_share)
     learner = _single("make(...)", make(each))
-    if accountant == BOUNDED and not getattr(learner, "bounded_range", False):
+    if accountant == BOUNDED and not composes_by_range(learner):
         raise ValueError(f'accountant must not be "bounded" for what is no exponential mechanism, got {learner!r}')
     stated = learner.guarantee()
     # Budgets pass through the float arithmetic of the learner's own accounting: one part in 10^9 is taken for rounding.

@@ -155,7 +155,8 @@ def _checked_size(size: Any) -> Array:
     if arguments.is_traced(size):
         if not jnp.issubdtype(size.dtype, jnp.integer):
             raise TypeError(f"size must be an integer, got {size.dtype}")
-        return size.astype(jnp.int32)
+        most = min(2**31 - 1, int(jnp.iinfo(size.dtype).max))  # wider integers would wrap around
+        return jnp.minimum(size, jnp.asarray(most, size.dtype)).astype(jnp.int32)
     return jnp.int32(arguments.integer("size", np.asarray(size)[()], at_least=0, at_most=2**31 - 1))
 
 
@@ -193,7 +194,8 @@ class Spent:
       computes: for each slice, the (epsilon, delta) of everything run on it.
 
     Numbers that have passed through a compiled program are in its default float: for an evaluation exact to the last digit, take them from
-    a run outside `jit`, or supply them yourself.
+    a run outside `jit`, or supply them yourself. If budgets or the number of slices depended on what was published, supply bounds that were
+    known beforehand: what one run happened to spend bounds no other run, and a promise is about all of them.
     """
 
     slice_epsilon: Number | None
@@ -227,7 +229,7 @@ class Spent:
         """
         if self.slice_epsilon is None:
             raise ValueError("slice_epsilon must be a number for the slicing accountants, got None: compose instead")
-        return accountant.Run(float(self.slice_epsilon), self.worst(), slices=len(self.computes) or None)
+        return accountant.Run(float(self.slice_epsilon), self.worst(), slices=max(1, len(self.computes)))
 
 
 @frozen

@@ -4,7 +4,7 @@ Its plain twin is `dpjax.verify.plain.label_private.label_private_law`.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,6 +48,8 @@ class LabelPrivate(Algorithm):
       unlabelled: n, how many examples give points only; None if all give points and labels.
       public: the points B of a semi-private learner, to which no example of the sample is added; None for label privacy.
     """
+
+    bounded_range: ClassVar[bool] = True
 
     concepts: Any
     epsilon: Any

@@ -14,6 +14,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.accounting.bounded import composes_by_range
 from dpjax.concepts import rectangles as concept
 from dpjax.concepts.rectangles import Rectangle
 from dpjax.core import arguments
@@ -210,6 +211,8 @@ class Rectangles(Algorithm):
 
     def guarantee(self) -> Guarantee:
         """What the accountant proves at the total delta, under ADD_OR_REMOVE_ONE, with the greater epsilon for solver and count alike."""
+        if self.accountant == planning.BOUNDED and not composes_by_range(self.solver):
+            return Guarantee.none(ADD_OR_REMOVE_ONE)  # the solver was replaced by one whose losses have no such range
         solver, count = self.solver.guarantee(), float(self.count_epsilon)
         count *= 2 if self.accountant == planning.BOUNDED else 1
         compute = Guarantee(max(solver.epsilon, count), solver.delta, ADD_OR_REMOVE_ONE)
@@ -410,7 +413,7 @@ def from_plan(plan: Plan, *, solver: Solver | str = "exponential") -> Rectangles
     promised = built.guarantee()
     if promised.relation != ADD_OR_REMOVE_ONE or not promised.covers(plan.compute.epsilon, plan.compute.delta):
         raise ValueError(f"solver must promise {plan.compute}, got {promised}")
-    if plan.accountant == planning.BOUNDED and not getattr(built, "bounded_range", False):
+    if plan.accountant == planning.BOUNDED and not composes_by_range(built):
         raise ValueError(
             f"solver must be an exponential mechanism for the accountant {plan.accountant!r}, got {built!r}"
         )

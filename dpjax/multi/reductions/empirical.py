@@ -128,7 +128,9 @@ class Empirical(KLearner):
         return super().fits(sample) & (sample.n_valid >= self.rows)
 
     def fit(self, sample: MultiSample) -> MultiSample:
-        sample = self.learner.fit(sample)
+        sample = super().fit(sample)
+        # What the learner asks of its data is asked of the n rows that it will see: it may be built for that many.
+        self.learner.fit(self._at(jnp.zeros((self.capacity,), jnp.int32), sample))
         known = not any(map(arguments.is_traced, (sample.n_valid, self.rows)))
         if known and int(sample.n_valid) < int(self.rows):
             raise ValueError(

@@ -42,7 +42,8 @@ class TreeLog(InteriorPoint):
     accountant: str = static()
 
     def sound(self) -> Bool[Array, ""]:
-        return self.parameters.sound()
+        bits = jnp.asarray(self.bits, jnp.int32)
+        return self.parameters.sound() & (bits >= 1) & (bits <= 32 * self.limbs)
 
     def guarantee(self) -> Guarantee:
         """What the accountant proves for the parameters in use, under ADD_OR_REMOVE_ONE; nothing where the walk's theorem does not hold."""

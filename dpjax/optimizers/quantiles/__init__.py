@@ -23,7 +23,8 @@ x_(k-m+1), ..., x_(k+m), at least k-m+1 points are <= z and at most k+m-1 are < 
 at position p of the sorted dataset and compare the windows, positions [k-m, k+m) from 0. If k stays: nothing changes for p >= k+m;
 otherwise the window loses its last point and gains the new one (p inside) or the one that moves up from below (p < k-m). If k moves up:
 nothing changes for p <= k-m; otherwise it loses its first point and gains the new one or the one above. So neighbouring datasets give
-slices that are equal or differ by one replacement, two steps of add/remove: `Guarantee.group(2)`. No window does better: to avoid the
+slices that are equal or differ by one replacement: two steps of add/remove, `Guarantee.group(2)`, or one step for a solver that promises
+e under replace-one, as `flat_tree_score` does: then what says 2e here is e. No window does better: to avoid the
 removal, its ends would have to move by one exactly when p lies below them, but they depend on n alone. Replacing a point of a dataset of
 public size is also one replacement in the window (remove a, insert b, with k fixed: at most one point leaves and one enters), so that
 `direct` promises the same under both relations.

@@ -9,9 +9,9 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Int, UInt32
 
-from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic, optimal
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, basic, optimal
 from dpjax.accounting.adaptive import adaptive_total
-from dpjax.accounting.bounded import BOUNDED, independent_total
+from dpjax.accounting.bounded import BOUNDED, composes_by_range, independent_total
 from dpjax.accounting.exponential import currency
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen
@@ -195,19 +195,24 @@ def composition(accountant: Any, delta: Any, solver: Any, *, by_ranges: str) -> 
     Raises:
       TypeError, ValueError: an unknown accountant, or `by_ranges` for other solvers; a delta with "basic", or none with another.
     """
-    if accountant != by_ranges or not getattr(solver, "bounded_range", False) or solver.guarantee().delta > 0.0:
+    if accountant != by_ranges or not composes_by_range(solver):
         arguments.choice("accountant", accountant, ACCOUNTANTS)
     if (delta is None) == (accountant != "basic"):
         raise ValueError(f'delta must be given for every accountant but "basic", got {delta!r}')
     return {"accountant": accountant, "delta": np.float64(0.0) if delta is None else arguments.delta(delta)}
 
 
-def composed(accountant: str, each: Guarantee, runs: int, delta: float) -> Guarantee:
-    """The guarantee of all runs together: by basic composition, or by another one at a total delta."""
+def composed(accountant: str, solver: Any, each: Guarantee, runs: int, delta: float) -> Guarantee:
+    """The guarantee of all runs of a solver together: by basic composition, or by another one at a total delta.
+
+    None by ranges, if the solver was replaced by one whose losses have no such range.
+    """
     if accountant == "basic":
         return basic({each: runs})
     if accountant == "optimal":
         return optimal({each: runs}, delta=delta)
+    if not composes_by_range(solver):
+        return Guarantee.none(each.relation)
     return (independent_total if accountant == BOUNDED else adaptive_total)(each, runs, delta)
 
 
@@ -231,6 +236,6 @@ def total(epsilon: Any, delta: Any, rho: Any, *, per_root: float, least: float =
 
 
 def at_distance_two(solver: Any, relation: str = ADD_OR_REMOVE_ONE) -> Guarantee:
-    """The solver's guarantee for slices that differ by one replacement, which is two steps of add/remove."""
-    twice = solver.guarantee().group(2)
-    return Guarantee(twice.epsilon, twice.delta, relation)
+    """The solver's guarantee for slices of equal size that differ by one replacement: two steps of add/remove, or one of replace-one."""
+    replaced = solver.guarantee().under(REPLACE_ONE)
+    return Guarantee(replaced.epsilon, replaced.delta, relation)

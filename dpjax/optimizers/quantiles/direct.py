@@ -64,7 +64,7 @@ class DirectQuantiles(OnSlices, IndependentQuantiles):  # type: ignore[override]
     def guarantee_under(self, relation: str) -> Guarantee:
         """q runs at distance 2: under either relation a slice changes by one replacement; see the package."""
         each, runs = base.at_distance_two(self.solver, relation), self.fractions.shape[0]
-        return base.composed(self.accountant, each, runs, float(self.delta))
+        return base.composed(self.accountant, self.solver, each, runs, float(self.delta))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: ceil((m - 1/2) / alpha).

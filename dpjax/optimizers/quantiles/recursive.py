@@ -109,7 +109,8 @@ class RecursiveQuantiles(Quantiles):
 
     def guarantee(self) -> Guarantee:
         """`depth` runs at distance 2, under ADD_OR_REMOVE_ONE."""
-        return base.composed(self.accountant, base.at_distance_two(self.solver), self.depth, float(self.delta))
+        each = base.at_distance_two(self.solver)
+        return base.composed(self.accountant, self.solver, each, self.depth, float(self.delta))
 
     def rank_error(self, *, shared: int = 1) -> float:
         """How far from f n the rank of an answer may be if every run finds an interior point and at most `shared` points are equal.

@@ -313,7 +313,8 @@ class SanThresholds(OfCounts):
             jnp.asarray(value, float) for value in (self.step_epsilon, self.step_delta, self.alpha, self.n)
         )
         good = (epsilon > 0) & (epsilon < jnp.inf) & (delta > 0) & (delta <= 0.5) & (alpha > 0) & (alpha < 1)
-        return good & (n >= 1)
+        bits = jnp.asarray(self.bits, jnp.int32)
+        return good & (n >= 1) & (bits >= 1) & (bits < self.exponents)
 
     def mechanisms(self) -> tuple[int, int]:
         """(how many mechanisms may differ between neighbours, how many of them have a d)."""

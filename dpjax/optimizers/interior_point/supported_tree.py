@@ -1,0 +1,223 @@
+"""The exponential mechanism over the keys of a search tree that the data support: about (3/epsilon) ln(bits/(6 beta delta)) points.
+
+*The tree* is that of `tree_score`: all points of X = {0, ..., 2^bits - 1} are keys, each with its subtree of neighbouring keys. With m_y
+the number of points in the subtree of y, let
+
+    u(y, S) = min(#<=y, #>=y, m_y).
+
+A key of u >= 1 is an interior point, and has points below it. `dpjax.mechanisms.supported` chooses among these keys, with
+probability proportional to e^(epsilon u), or gives bottom. So an answer is always an interior point.
+
+*Private*: (epsilon, delta) under ADD_OR_REMOVE_ONE, for data of any size, since one more point z raises each of the three counts, and u,
+by 0 or 1, and at most 2 bits - 1 keys come into view. These had no points below them before, and are on the search path of z; or
+they were no interior points. Let a and b be the least and the greatest point. If there are none, only z comes into view. If
+a <= z <= b, keys of the first kind alone do, and the root has points already: at most bits - 1 keys. If z > b, keys of the second kind
+are between b and z, and have points below them: they are on the search path of b. Let D be the key at which the paths of b and z part,
+b <= D <= z, of level l <= bits (a leaf has level 1, the key 0 has level 0). A key above D is not between b and z: it was in view before, or
+is no interior point now. Below D are at most l - 1 keys of z's path, and of b's path, without b, which was in view before, at most
+l - 1 if b is the key 0, else l - 2. With D, these are at most 2 l - 1. If z < a, then z may be the key 0: at most l keys of z's path, l - 2
+of a's, and D.
+
+*Useful.* With n points the sum Z of all weights is at least (`log_least_weight`)
+
+    min( e^(epsilon ceil(n/2)), e^(epsilon l) + e^(epsilon r) + e^(epsilon s) ),    l, r, s = n/3, rounded so that they add up to n:
+
+by the argument of `tree_planning` without offsets. Cut points off from both ends. While some are left, with l cut off below and r above,
+let y be the shallowest key from the least to the greatest of them: its subtree holds them all, so m_y >= n - l - r. If #<=y <= #>=y, cut
+off the points up to y, else those from y on: l becomes #<=y, or r becomes #>=y, so that u(y) >= min(c, n - l - r), c being the new one
+and l, r the old ones. Up to the first y where n - l - r is not the greater, the last cuts on both sides count in full, and no key twice. If
+there is no such y, a cut has reached ceil(n/2). The three are least, for a given sum, where they are equal. Programmes over all data
+(`SupportedTree.worst`) find no smaller sum, and this one for 8 to 1024 bits, epsilon = 1 (a test).
+
+So n = (3/epsilon) (ln Z - ln 3) points are enough, with the ln Z of `bounds.supported_weight`, about epsilon + ln(bits/(2 beta delta)): the
+domain enters by the logarithm of its number of bits. At epsilon = 1, beta = 0.1:
+
+| M | 2^8 | 2^64 | 2^256 | 2^1024 | 2^4096 |
+|---|---|---|---|---|---|
+| `supported_tree`, delta = 1e-6 | 52 | 59 | 63 | 67 | 71 |
+| delta = 1e-9 | 73 | 79 | 84 | 88 | 92 |
+| `tree_score`, delta = 0 | 16 | 58 | 194 | 730 | 2862 |
+| `tree_log`, delta = 1e-6 | 375 | 406 | 421 | 437 | 446 |
+
+*Why three.* Let half of the points approach a key from below, at distances of all scales, and half from above: subtrees of w points around
+it have n - w points outside, half of them on each side, so that u is (n - w)/2 at their ends, and n/3 at best.
+
+*Literature.* Bun, Nissim, Stemmer and Vadhan (2015, arXiv 1504.07553) choose the length of a prefix that many points share, and then
+the prefix, both by recursion; TreeLog (CLNSS §1.3.3) walks down a path. Here one choice does it, and a recursion on lengths, which
+would turn ln(bits) into log*, has nothing to gain: 4096 bits need 12 points more than 64 bits. A search for this mechanism found nothing.
+
+Its plain twin is `dpjax.verify.plain.tree_score.supported_tree_law`.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from dpjax import bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments, bisection, logspace, random
+from dpjax.core.pytree import frozen
+from dpjax.data.points import Points
+from dpjax.domains.events import Interval
+from dpjax.mechanisms import supported
+from dpjax.optimizers.interior_point import base
+from dpjax.optimizers.interior_point import tree_planning as planning
+from dpjax.optimizers.interior_point.tree_score import Block, Items, TreeScore
+
+
+@frozen
+class SupportedTree(TreeScore):
+    """The exponential mechanism over the keys of a tree that the data support; build it by `supported_tree`."""
+
+    bounded_range: ClassVar[bool] = False  # bottom may change by more, and so may a key that comes into view
+
+    delta: Any
+
+    def _log_weight_of(self, least: Array, inside: Array, level: Array, points: Int[Array, ""]) -> Float[Array, "..."]:
+        weight = super()._log_weight_of(least, inside, level, points)
+        return jnp.where((least > 0) & (inside > 0), weight, -jnp.inf)
+
+    def _block(self, items: Items, limb: Int[Array, ""], below: Float[Array, "ranks"]) -> tuple[Block, Array]:
+        subtrees = self._subtrees(items, limb)
+        empty = jnp.full(subtrees.before.shape, -jnp.inf)
+        keys = self._log_keys(items, subtrees)
+        return Block(key=keys, left=empty, right=empty, before=subtrees.before, up_to=subtrees.up_to), below
+
+    def _log_release(self, total: Float[Array, ""], points: Points) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """(ln P[some key], ln P[bottom]) from ln of the sum of all weights."""
+        unit = jnp.asarray(self.epsilon, float)
+        log_z = total + unit * self._less(points.n_valid).astype(float)
+        growth = 2 * jnp.asarray(self.bits, float) - 1
+        return supported.log_release(log_z, epsilon=self.epsilon, delta=self.delta, growth=growth)
+
+    def _log_law(self, points: Points, interval: Interval) -> tuple[Float[Array, "2"], Float[Array, ""]]:
+        """ln of the probabilities of the keys in the interval and of all others, and that of bottom."""
+        masses = self._log_masses(points, interval)
+        total = logspace.logsumexp(masses)
+        log_some, log_none = self._log_release(total, points)
+        return log_some + masses - logspace.finite(total), log_none
+
+    def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
+        keys, bottom = self._log_law(points, interval)
+        return jnp.exp(jnp.stack([keys[0], logspace.logaddexp(keys[1], bottom)]))
+
+    def log_mass(self, points: Points, interval: Interval) -> Float[Array, ""]:
+        return self._log_law(points, interval)[0][0]
+
+    def draw(self, key: Array, points: Points) -> Any:
+        key_some, key_which = jax.random.split(key)
+        drawn, total = self._drawn(key_which, points)
+        return drawn, random.bernoulli(key_some, *self._log_release(total, points)), {}
+
+    def sound(self) -> Bool[Array, ""]:
+        return super().sound() & (jnp.asarray(self.delta, float) > 0)
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta) under ADD_OR_REMOVE_ONE."""
+        epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("epsilon", "delta"))
+        return Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+
+    def points_needed(self, beta: float) -> int:
+        """The least n from which on Z is shown to be enough on all data."""
+        bits, epsilon, delta = self._numbers()
+        return least_n(bits, epsilon, delta, beta)
+
+    def worst(self, n: int) -> tuple[float, list[int]]:
+        """The largest failure probability over all data of n points, exactly, and n points on which it is reached.
+
+        By the programme of `dpjax.optimizers.interior_point.tree_planning`, on the host in float64: about n^3 bits steps.
+
+        Args:
+          n: at least 1.
+
+        Raises:
+          TypeError, ValueError: n is not such an integer.
+
+        >>> failure, points = supported_tree(bits=2, epsilon=1.0, delta=0.1).worst(2)
+        >>> round(failure, 3), points
+        (0.933, [2, 3])
+        """
+        bits, epsilon, delta = self._numbers()
+        case = _Supported(bits, epsilon, 0.0, 0.0, 0.0, 0.0)
+        n = arguments.integer("n", n, at_least=1)
+        log_z = np.float64(math.log(-case.excess(n, 1.0)))
+        return _failure(log_z, bits, epsilon, delta), case.worst_data(n, 1.0)[0]
+
+    def _numbers(self) -> tuple[int, float, float]:
+        """The numbers in use, on the host."""
+        bits = arguments.known_integer("bits", self.bits)
+        return bits, arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
+
+
+class _Supported(planning.Case):
+    """Programmes for the least Z: keys that are not in view weigh nothing."""
+
+    def weights(self, n: int, odds: float, level: int) -> np.ndarray:
+        weight = super().weights(n, odds, level)
+        weight[0] = weight[:, 0] = 0.0
+        return weight
+
+
+def _failure(log_z: float, bits: int, epsilon: float, delta: float) -> float:
+    """P[bottom]."""
+    rho, log_edge = bounds.supported_test(2 * bits - 1, epsilon, delta)
+    x = log_z - log_edge
+    return float(1 - rho / (1 + rho) * math.exp(x) if x <= 0 else math.exp(-rho * x) / (1 + rho))
+
+
+def log_least_weight(n: int, epsilon: float) -> float:
+    """ln of what all keys in view weigh together at least, on any n >= 1 points; see the module.
+
+    >>> [round(log_least_weight(n, 1.0), 3) for n in (1, 2, 3, 60)]
+    [1.0, 1.0, 2.0, 21.099]
+    """
+    half = epsilon * (n - n // 2)
+    parts = [epsilon * ((n + i) // 3) for i in range(3)]
+    three = parts[2] + math.log(sum(math.exp(part - parts[2]) for part in parts)) if n > 2 else math.inf
+    return min(half, three)
+
+
+def least_n(bits: int, epsilon: float, delta: float, beta: float) -> int:
+    """The number of points from which on failure is at most beta on all data.
+
+    >>> [least_n(bits, 1.0, 1e-6, 0.1) for bits in (64, 4096)]
+    [59, 71]
+    """
+    needed = bounds.supported_weight(2 * bits - 1, beta, epsilon, delta) * (1 + 1e-12)
+    high = max(3 * math.ceil(needed / epsilon), 1)
+    return bisection.least_int(lambda n: log_least_weight(n, epsilon) >= needed, 1, high)
+
+
+def supported_tree(*, bits: int, epsilon: Any, delta: Any) -> SupportedTree:
+    """The exponential mechanism over the keys of a search tree that the data support; see the module.
+
+    A run processes 32 levels of the tree at once, which takes 3 kB for each point: 3 GB for a million points.
+
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE, for any data (proved in the module); an answer is always an interior
+    point. Not promised: protection from floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
+      epsilon: > 0, finite.
+      delta: in (0, 1).
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+
+    >>> from dpjax.optimizers.interior_point import tree_score
+    >>> supported_tree(bits=1024, epsilon=1.0, delta=1e-6).sample_size(beta=0.1)
+    67
+    >>> tree_score(bits=1024, epsilon=1.0).sample_size(beta=0.1)
+    730
+    """
+    fields = base.domain(bits)
+    return SupportedTree(
+        **fields,
+        epsilon=arguments.epsilon(epsilon),
+        delta=arguments.delta(delta),
+        offsets=planning.offsets(a=0.0),
+    )

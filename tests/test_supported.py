@@ -1,0 +1,265 @@
+"""The exponential mechanism over what the data support, and over the keys of a tree: privacy over all neighbours, worst data, sizes."""
+
+import itertools
+import math
+
+import builders
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from frequencies import FALSE_ALARM, p_value
+
+from dpjax import Points, Status, bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE
+from dpjax.data.sample import bucket
+from dpjax.domains import wide
+from dpjax.mechanisms import exponential, supported
+from dpjax.optimizers import interior_point
+from dpjax.optimizers.interior_point.supported_tree import least_n, log_least_weight
+from dpjax.verify import exact, histograms, neighbours, probabilities, records
+from dpjax.verify.plain import tree_score as twin
+from dpjax.verify.plain.supported import supported_law
+
+# --------------------------------------------------------------------------------------------------- the mechanism
+
+
+def raised(most: int, candidates: int, growth: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """All pairs of scores up to `most` where one raises some of the other's by 1, at most `growth` of them from 0."""
+    moves = [move for move in itertools.product((0, 1), repeat=candidates) if any(move)]
+    return [
+        (scores, tuple(map(sum, zip(scores, move, strict=True))))
+        for scores in itertools.product(range(most + 1), repeat=candidates)
+        for move in moves
+        if sum(m for m, score in zip(move, scores, strict=True) if score == 0) <= growth
+    ]
+
+
+def spent(pairs, epsilon, delta, growth):
+    """The largest delta(epsilon) over the pairs, both ways, by the plain law."""
+    worst = 0.0
+    for pair in pairs:
+        p, q = (supported_law(scores, epsilon, delta, growth) for scores in pair)
+        worst = max(
+            worst,
+            *(sum(max(x - math.exp(epsilon) * y, 0) for x, y in zip(a, b, strict=True)) for a, b in ((p, q), (q, p))),
+        )
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "growth", "most"),
+    [(1.0, 0.1, 1, 6), (0.3, 0.05, 2, 12), (2.0, 0.01, 3, 4), (0.02, 0.1, 1, 9), (5.0, 0.9, 2, 4), (0.7, 1e-9, 2, 30)],
+)
+def test_no_raised_scores_exceed_the_guarantee_and_a_larger_growth_does(epsilon, delta, growth, most):
+    pairs = raised(min(most, 6), 3, growth)
+    pairs += [
+        (tuple(x + shift * (x > 0) for x in a), tuple(x + shift * (y > 0) for x, y in zip(b, a, strict=True)))
+        for shift in (1, most)
+        for a, b in raised(2, 3, growth)
+    ]
+    used = min(delta, 1 / 8, epsilon / 4)
+    assert 0.9 * used < spent(pairs, epsilon, delta, growth) <= used * (1 + 1e-9) + 1e-15
+    if growth < 3:  # negative control
+        assert spent(raised(2, 3, growth + 1), epsilon, delta, growth) > 1.2 * used
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.1), (0.1, 1e-3), (3.0, 1e-6), (0.01, 0.5)])
+def test_bottom_changes_by_epsilon_at_most_and_nearly_reaches_it(epsilon, delta):
+    """On one candidate and on two that are raised together, with a third that comes into view."""
+    counts = range(1, math.ceil(40 / epsilon))
+    bottoms = [[supported_law(s, epsilon, delta, 1)[-1] for s in ((n, n, 0), (n + 1, n + 1, 1))] for n in counts]
+    losses = [math.log(less / more) for less, more in bottoms if less > 1e-290]
+    assert 0.75 * epsilon < max(losses) <= epsilon * (1 + 1e-9)
+
+
+def test_the_score_that_is_needed_is_enough_and_one_less_is_not():
+    for epsilon, delta, beta, growth in itertools.product((0.1, 1.0), (0.1, 1e-6), (0.9, 0.1, 1e-3), (1, 7)):
+        made = supported.mechanism(epsilon=epsilon, delta=delta, growth=growth)
+        least = made.score_needed(beta)
+        bottom = [supported_law([score], epsilon, delta, growth)[-1] for score in (least, least - 1)]
+        assert bottom[0] <= beta * (1 + 1e-9) and (bottom[1] > beta or least == 1)
+
+
+def test_far_fewer_counts_are_needed_than_by_choosing():
+    """At (1, 1e-6) a score of 16 is released nine times in ten; the Choosing Mechanism needs 235 records to be private at all."""
+    made = supported.mechanism(epsilon=1.0, delta=1e-6)
+    law = np.asarray(made.pmf([0, 16, 0]))
+    assert law[1] > 0.9 and law[0] == law[2] == 0
+    assert bounds.choosing_mechanism_privacy(1, 0.5, 1.0, 1e-6) > 200
+
+
+# ---------------------------------------------------------------------------------------------------------- the tree
+
+
+def tables(domain, largest, epsilon, delta, growth=None):
+    """The law on every multiset of at most `largest` points, and all neighbours."""
+    counts = histograms(domain, range(largest + 1))
+    bits = domain.bit_length() - 1
+    solver = interior_point.supported_tree(bits=bits, epsilon=epsilon, delta=delta)
+
+    def law(row):
+        values, n = row
+        return jnp.log(solver.pmf(Points.create(values[:, None].astype(jnp.uint32), n)))
+
+    p = probabilities(law, records(counts, bucket(largest)), batch_size=len(counts))
+    return counts, p, neighbours(counts, ADD_OR_REMOVE_ONE)
+
+
+@pytest.mark.parametrize(
+    ("domain", "largest", "epsilon", "delta"),
+    [(8, 3, 1.0, 0.1), builders.slow(8, 5, 0.6, 0.05), builders.slow(4, 12, 1.0, 0.02), builders.slow(16, 4, 1.5, 0.1)],
+)
+def test_no_neighbours_exceed_the_guarantee(domain, largest, epsilon, delta):
+    """All multisets; delta is used up, and less epsilon or delta are not kept."""
+    _, p, pairs = tables(domain, largest, epsilon, delta)
+    assert delta * 0.99 < exact.sticks(p, pairs, epsilon).max() <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 4])
+def test_as_many_keys_come_into_view_as_the_proof_counts(bits):
+    """By brute force over all sets of up to three points, and one more: 2 bits - 1 at most, and that many."""
+    flat = [0.0] * (bits + 1)
+    seen = {
+        points: {y for y, u in enumerate(twin.tree_scores(points, bits, flat, flat)) if u >= 1}
+        for n in range(5)
+        for points in twin.multisets(n, bits)
+    }
+    most = max(
+        len(seen[tuple(sorted((*points, z)))] - keys)
+        for points, keys in seen.items()
+        if len(points) < 4
+        for z in range(2**bits)
+    )
+    assert most == 2 * bits - 1
+
+
+@pytest.mark.parametrize(("bits", "n"), [(1, 3), (2, 4), (3, 4)])
+def test_the_programme_finds_the_worst_of_all_multisets(bits, n):
+    solver = interior_point.supported_tree(bits=bits, epsilon=0.8, delta=0.1)
+    failures = {points: twin.supported_tree_law(points, bits, 0.8, 0.1)[-1] for points in twin.multisets(n, bits)}
+    failure, points = solver.worst(n)
+    np.testing.assert_allclose(failure, max(failures.values()), rtol=1e-12)
+    np.testing.assert_allclose(failures[tuple(sorted(points))], failure, rtol=1e-12)
+    assert max(failures.values()) > min(failures.values())
+
+
+@pytest.mark.parametrize(
+    ("bits", "epsilon", "delta", "beta"),
+    [(8, 1.0, 1e-6, 0.1), (24, 0.7, 1e-3, 0.01), (64, 1.0, 1e-6, 0.1), builders.slow(256, 1.0, 1e-9, 0.1)],
+)
+def test_the_size_is_enough_on_all_data_and_one_less_is_not(bits, epsilon, delta, beta):
+    solver = interior_point.supported_tree(bits=bits, epsilon=epsilon, delta=delta)
+    n = solver.sample_size(beta=beta)
+    assert solver.worst(n)[0] <= beta < solver.worst(n - 1)[0]
+
+
+def test_the_least_weight_is_a_bound_for_all_data_on_small_domains():
+    for bits, n, epsilon in [(1, 5, 0.4), (2, 7, 1.0), (3, 5, 2.0), (4, 4, 0.1)]:
+        flat = [0.0] * (bits + 1)
+        sums = [
+            sum(math.exp(epsilon * u) for u in twin.tree_scores(points, bits, flat, flat) if u >= 1)
+            for points in twin.multisets(n, bits)
+        ]
+        assert math.log(min(sums)) >= log_least_weight(n, epsilon) - 1e-12
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("bits", [64, builders.slow(1024)])
+def test_the_law_reaches_the_worst_case_and_never_passes_it(bits):
+    """On the programme's data, and on clusters, powers of two and points that approach one from both sides."""
+    solver = interior_point.supported_tree(bits=bits, epsilon=1.0, delta=1e-6)
+    n = solver.sample_size(beta=0.1)
+    law = lambda values: float(solver.failure_probability(builders.points_of(values, bits, bucket(n))))  # noqa: E731
+    failure, points = solver.worst(n)
+    np.testing.assert_allclose(law(points), failure, rtol=1e-4)
+    rng, middle = np.random.default_rng(0), 2 ** (bits - 1) + 12345
+    hard = [[middle + (-1) ** i * 2 ** min(i // 2, bits - 2) for i in range(n)], [2 ** (i % bits) for i in range(n)]]
+    hard += [
+        [
+            middle + int(sign) * 2 ** int(k)
+            for sign, k in zip(rng.choice([-1, 1], n), rng.integers(0, bits - 2, n), strict=True)
+        ]
+        for _ in range(20)
+    ]
+    found = [law(values) for values in hard]
+    assert max(found) <= failure * (1 + 1e-4) and max(found) > 0.01 * failure
+
+
+def test_sizes_grow_with_the_logarithm_of_the_number_of_bits():
+    sizes = [least_n(bits, 1.0, 1e-6, 0.1) for bits in (8, 64, 256, 1024, 4096)]
+    assert sizes == [52, 59, 63, 67, 71]
+    assert [least_n(bits, 1.0, 1e-9, 0.1) for bits in (8, 64, 256, 1024, 4096)] == [73, 79, 84, 88, 92]
+
+
+def test_a_run_gives_interior_points_or_bottom_and_follows_the_law():
+    """40 bits; in front of the point that is there most often, and beside it, with bottom last."""
+    solver = interior_point.supported_tree(bits=40, epsilon=0.7, delta=0.1)
+    middle = 2**39 + 11
+    points = builders.points_of([middle - 2**30] * 3 + [middle] * 12 + [middle + 77] * 6, 40, 31)
+    edges = [0, middle - 2**29, middle, middle + 1, middle + 77, 2**40]
+    law = [float(solver.probability(points, pair)[0]) for pair in itertools.pairwise(edges)]
+    bottom = float(solver.failure_probability(points))
+    np.testing.assert_allclose(sum(law) + bottom, 1, rtol=1e-5)
+    outcome = jax.jit(jax.vmap(lambda key: solver(key, points)))(jax.random.split(jax.random.key(4), 4000))
+    drawn = np.array(wide.to_ints(outcome.hypothesis), dtype=object)
+    ok = np.asarray(outcome.status) == Status.OK
+    assert all(middle - 2**30 <= x <= middle + 77 for x in drawn[ok])
+    place = np.where(ok, np.searchsorted(edges[1:-1], drawn, side="right"), len(law))
+    counts = np.bincount(place.astype(int), minlength=len(law) + 1)
+    expected = 4000 * np.array([*law, bottom])
+    assert expected.min() > 5 and p_value(counts, expected) > FALSE_ALARM
+    assert p_value(counts, expected[::-1]) < FALSE_ALARM
+
+
+def test_no_points_give_bottom():
+    solver = interior_point.supported_tree(bits=5, epsilon=1.0, delta=0.1)
+    nothing = Points.create(jnp.zeros((3, 1), jnp.uint32), 0)
+    assert int(solver(jax.random.key(0), nothing).status) == Status.BOTTOM
+    np.testing.assert_array_equal(solver.pmf(nothing), [0.0] * 32 + [1.0])
+
+
+def test_losses_are_not_those_of_an_exponential_mechanism():
+    assert not interior_point.supported_tree(bits=5, epsilon=1.0, delta=0.1).bounded_range
+    assert interior_point.tree_score(bits=5, epsilon=1.0).bounded_range
+
+
+@pytest.mark.slow
+def test_laws_are_differentiable(x64):
+    points = builders.points_of([3, 9, 9, 20, 20, 21], 5, 7)
+
+    def failure(numbers):
+        solver = interior_point.supported_tree(bits=5, epsilon=numbers[0], delta=numbers[1])
+        return solver.failure_probability(points)
+
+    at = jnp.array([0.7, 0.03])
+    law = jax.jit(jax.value_and_grad(failure))
+    expected = [(law(at + step)[0] - law(at - step)[0]) / 2e-6 for step in 1e-6 * np.eye(2)]
+    np.testing.assert_allclose(law(at)[1], expected, rtol=1e-6)
+    assert np.min(np.abs(expected)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: interior_point.supported_tree(bits=0, epsilon=1.0, delta=0.1), "bits must be from 1 to 4096, got 0"),
+        (lambda: interior_point.supported_tree(bits=5, epsilon=-1.0, delta=0.1), "epsilon must be > 0"),
+        (lambda: interior_point.supported_tree(bits=5, epsilon=1.0, delta=0.0), "delta must be > 0"),
+        (lambda: supported.mechanism(epsilon=1.0, delta=1.0), "delta must be < 1"),
+        (lambda: supported.mechanism(epsilon=1.0, delta=0.1, growth=0), "growth must be >= 1"),
+        (lambda: bounds.supported_weight(1, 0.0, 1.0, 0.1), "beta must be > 0"),
+        (lambda: bounds.supported_test(0, 1.0, 0.1), "growth must be >= 1"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name_value_and_rule(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_the_choice_among_the_supported_is_that_of_the_exponential_mechanism():
+    scores = jnp.array([0, 3, 5, 0, 1])
+    law = np.asarray(supported.log_pmf(scores, epsilon=0.8, delta=0.05, growth=2))[:-1]
+    free = np.asarray(exponential.log_pmf(scores, epsilon=0.8, where=scores >= 1, monotone=True))
+    some = np.isfinite(free)
+    np.testing.assert_allclose(np.diff(law[some]), np.diff(free[some]), rtol=1e-5)
+    assert np.isneginf(law[~some]).all()
