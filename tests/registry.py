@@ -48,6 +48,7 @@ from dpjax.mechanisms import (
     permute_and_flip_piecewise,
     report_noisy_max,
     stability,
+    supported,
 )
 from dpjax.multi import direct_sum, generic, reductions
 from dpjax.multi import parities as k_parities
@@ -89,7 +90,8 @@ from dpjax.verify.plain.quantiles import (
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 from dpjax.verify.plain.set_cover import greedy_cover, set_cover_law
 from dpjax.verify.plain.stability import stability_law
-from dpjax.verify.plain.tree_score import flat_tree_score_law, tree_score_law
+from dpjax.verify.plain.supported import supported_law
+from dpjax.verify.plain.tree_score import flat_tree_score_law, supported_tree_law, tree_score_law
 
 
 def first_limb(hypothesis: Any) -> np.ndarray:
@@ -553,6 +555,15 @@ INTERIOR_POINTS = [
         alpha=None,  # a programme over all data that takes seconds: see test_tree_score.py
     ),
     Entry(
+        "interior_point.supported_tree",
+        lambda e: interior_point.supported_tree(bits=5, epsilon=e, delta=0.1),
+        _clusters,
+        0.3,
+        twin=lambda entry: np.array(supported_tree_law(_CLUSTERS, 5, entry.epsilon, 0.1)),
+        error=0.0,
+        alpha=0.0,
+    ),
+    Entry(
         "interior_point.exponential",
         lambda e: interior_point.exponential(bits=5, epsilon=e),
         _clusters,
@@ -890,6 +901,13 @@ MECHANISMS = [
         epsilon=1.0,
         alpha=0.5,
         twin=lambda entry: np.array(choosing_law(entry.data(), 200, 0.5, entry.epsilon)),
+    ),
+    _choice(
+        "supported",
+        lambda e: supported.mechanism(epsilon=e, delta=0.1, growth=2),
+        scores=(2, 5, 0, 3, 4),
+        epsilon=0.5,
+        twin=lambda entry: np.array(supported_law(entry.data(), entry.epsilon, 0.1, 2)),
     ),
     _choice(
         "above_threshold",

@@ -109,7 +109,7 @@ def test_no_size_that_the_theorem_calls_enough_fails():
         offsets = (
             (rng.uniform(0, bits + 2), *rng.uniform(-0.2, 0.6, 3)) if rng.random() < 0.7 else (0.7 * bits, 0, 0, 0)
         )
-        case = planning._Case(bits, epsilon, *offsets)
+        case = planning.Case(bits, epsilon, *offsets)
         enough = case.enough(beta)
         assert all(case.keeps(n, beta / (1 - beta)) for n in range(enough, enough + 10))
         margins.append(enough - planning.least_n(bits, epsilon, *offsets, beta, planning.MOST_STEPS))
@@ -126,7 +126,7 @@ def test_offsets_that_rise_with_the_level_are_reckoned_with_at_their_greatest():
 @pytest.mark.parametrize("bits", [10, 16, 24])
 @pytest.mark.parametrize(("epsilon", "beta"), [(0.5, 0.1), (1.0, 0.1), (1.0, 0.001)])
 def test_the_theorem_is_nearly_exact_with_plain_offsets(bits, epsilon, beta):
-    case = planning._Case(bits, epsilon, *planning.numbers(planning.plain(bits)))
+    case = planning.Case(bits, epsilon, *planning.numbers(planning.plain(bits)))
     enough = case.enough(beta)
     assert case.keeps(enough, beta / (1 - beta)) and not case.keeps(enough - 3, beta / (1 - beta))
 
@@ -254,7 +254,7 @@ def test_sizes_that_are_passed_unseen_leave_room_for_growing_odds(monkeypatch):
         def keeps(self, n, odds):
             return beta / (1 - beta) * math.exp(epsilon * (n % 10 - 5.5)) <= odds
 
-    monkeypatch.setattr(planning, "_Case", Saw)
+    monkeypatch.setattr(planning, "Case", Saw)
     n = planning.least_n.__wrapped__(2, epsilon, 0.0, 0.0, 0.0, 0.0, beta, 1e6)
     assert n == 100 and not Saw().keeps(99, beta / (1 - beta)) and Saw().keeps(90, beta / (1 - beta))
 

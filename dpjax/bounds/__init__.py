@@ -54,6 +54,8 @@ from dpjax.bounds.mechanisms import (
     printed_equivalent,
     stability_gap,
     stability_noise,
+    supported_test,
+    supported_weight,
 )
 from dpjax.bounds.multi import (
     empirical_to_pac,
@@ -259,6 +261,8 @@ __all__ = [
     "sparse_threshold",
     "stability_gap",
     "stability_noise",
+    "supported_test",
+    "supported_weight",
     "threshold_sanitizer",
     "tree_thresholds",
     "vc_dimension",

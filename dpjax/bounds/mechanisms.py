@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from dpjax.core import arguments
 
 # By how much the gap between the two best scores can change between neighbours; the printed calibration does not say.
@@ -212,3 +214,49 @@ def choosing_mechanism_privacy(growth: int, alpha: float, epsilon: float, delta:
     arguments.positive(epsilon=epsilon)
     grown = epsilon / 4.0 + math.log1p(math.exp(-epsilon / 4.0))  # ln(1 + exp(eps/4)), whatever eps is
     return 8.0 / (alpha * epsilon) * (math.log(growth) + grown - math.log(delta))
+
+
+def supported_test(growth: int, epsilon: Any, delta: Any, *, xp: Any = np) -> tuple[Any, Any]:
+    """(rho, ln edge) of the exponential mechanism over what the data support; see `dpjax.mechanisms.supported`.
+
+    Args:
+        growth: how many scores one record more can raise from 0.
+        epsilon, delta: privacy parameters, > 0 and in (0, 1).
+        xp: `numpy`, or `jax.numpy` for arrays and traced numbers, which pass unchecked.
+
+    Raises:
+        TypeError, ValueError: a number out of range.
+
+    Example:
+        >>> [round(float(x), 3) for x in supported_test(1, 1.0, 1e-6)]
+        [1.0, 14.122]
+    """
+    if xp is np:
+        arguments.integer("growth", growth, at_least=1)
+        arguments.positive(epsilon=epsilon)
+        arguments.fractions(delta=delta)
+    used = xp.minimum(xp.minimum(delta, 0.125), epsilon / 4)
+    rho = epsilon / (epsilon + 4 * used)
+    return rho, xp.log(rho / (1 + rho)) + xp.log(growth) + epsilon - xp.log(used)
+
+
+def supported_weight(growth: int, beta: float, epsilon: float, delta: float) -> float:
+    """The least ln Z with which the exponential mechanism over what the data support releases a candidate with probability 1 - beta.
+
+    Args:
+        growth, epsilon, delta: as for `supported_test`.
+        beta: failure probability, in (0, 1).
+
+    Raises:
+        TypeError, ValueError: a number out of range.
+
+    Example:
+        >>> round(supported_weight(1, 0.1, 1.0, 1e-6), 2)  # 1 + ln(1/(4 beta delta))
+        15.73
+    """
+    arguments.fractions(beta=beta)
+    rho, log_edge = (float(x) for x in supported_test(growth, epsilon, delta))
+    share = 1 / (1 + rho)  # of bottom at the edge
+    if beta > share:
+        return log_edge + math.log((1 - beta) / (1 - share))
+    return log_edge + math.log(share / beta) / rho

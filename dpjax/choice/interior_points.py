@@ -11,6 +11,7 @@
   mirror image of the first.)
 - `tree_score`: its theorem, which from 16 bits on is at most 2/epsilon points above its exact worst case (`tree_planning`), or that worst
   case itself where its dynamic programme takes no more than some tens of milliseconds.
+- `supported_tree`: its theorem, which is exact on all domains that were tried.
 - `rec_concave`: twice the promise that `bounds.rec_concave_error` requires. `tree_log`: the plan by basic composition with one level, whose
   split follows from Lagrange's conditions, or by optimal composition where delta is not small beside epsilon. (Other accountants and
   depths have not won on any domain that can be written down.)
@@ -29,6 +30,7 @@ from dpjax.choice.base import EPSILONS, MOST_DELTA, Candidate, Offer, Question, 
 from dpjax.core import bisection
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning, tree_planning
+from dpjax.optimizers.interior_point.supported_tree import least_n
 
 MOST_STEPS = 9e7  # of the tree score's programmes, where n is solved for
 FEW_STEPS = 5e5  # where epsilon is solved for, or the solver is a part of something else
@@ -61,6 +63,8 @@ def points_for(name: str, bits: int, epsilon: float, delta: float, beta: float, 
     if name == "tree_score":
         return tree_planning.least_n(bits, epsilon, *_plain(bits), beta, steps or FEW_STEPS)
     usable(delta)
+    if name == "supported_tree":
+        return least_n(bits, epsilon, delta, beta)
     if name == "rec_concave":
         return math.ceil(2 * _promise(bits, epsilon, delta, beta))
     return _tree_log(bits, epsilon, delta, beta).sample_size
@@ -89,6 +93,8 @@ def made(name: str, bits: int, epsilon: float, delta: float, beta: float) -> Any
         return interior_point.exponential(bits=bits, epsilon=epsilon)
     if name == "tree_score":
         return interior_point.tree_score(bits=bits, epsilon=epsilon)
+    if name == "supported_tree":
+        return interior_point.supported_tree(bits=bits, epsilon=epsilon, delta=delta)
     if name == "rec_concave":
         promise = _promise(bits, epsilon, delta, beta) * (1 + 1e-9)
         return interior_point.rec_concave(bits=bits, epsilon=epsilon, delta=delta, promise=promise, alpha=NEARLY)
@@ -132,7 +138,7 @@ class Solver:
 
 
 PURE = ("exponential", "tree_score")
-NAMES = (*PURE, "rec_concave", "tree_log")
+NAMES = (*PURE, "supported_tree", "rec_concave", "tree_log")
 
 
 @functools.lru_cache(4096)  # parts of a plan ask the same

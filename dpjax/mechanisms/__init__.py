@@ -12,6 +12,7 @@
 | `above_threshold` | sparse vector technique for one answer | answers in order | an index, or ⊥ | (epsilon, 0) |
 | `stability` | A_dist (BNS Proposition 2.27) | scores | an index, or ⊥ | (epsilon, delta) |
 | `choosing` | Choosing Mechanism (BNS Figure 8) | scores | an index, or ⊥ | (epsilon, delta) |
+| `supported` | exponential mechanism over what the data support | counts | an index, or ⊥ | (epsilon, delta) |
 | `partition_selection` | optimal partition selection | counts | which are kept | (epsilon, delta) |
 
 Every module has one factory, `mechanism`, which checks the parameters and makes the mechanism; if some candidates do not exist, scores are
@@ -42,6 +43,7 @@ from dpjax.mechanisms import (
     permute_and_flip_piecewise,
     report_noisy_max,
     stability,
+    supported,
 )
 from dpjax.mechanisms.above_threshold import AboveThreshold
 from dpjax.mechanisms.base import Candidates, Selection, candidates
@@ -55,6 +57,7 @@ from dpjax.mechanisms.partition_selection import PartitionSelection
 from dpjax.mechanisms.permute_and_flip_piecewise import PermuteAndFlipPiecewise
 from dpjax.mechanisms.report_noisy_max import ReportNoisyMax
 from dpjax.mechanisms.stability import Stability
+from dpjax.mechanisms.supported import Supported
 
 __all__ = [
     "AboveThreshold",
@@ -70,6 +73,7 @@ __all__ = [
     "ReportNoisyMax",
     "Selection",
     "Stability",
+    "Supported",
     "above_threshold",
     "candidates",
     "choosing",
@@ -82,6 +86,7 @@ __all__ = [
     "permute_and_flip_piecewise",
     "report_noisy_max",
     "stability",
+    "supported",
 ]
 
 __getattr__, __dir__ = lazy.modules(__name__)

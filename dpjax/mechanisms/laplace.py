@@ -38,8 +38,8 @@ def log_tails(x: Float[Array, "*s"]) -> tuple[Float[Array, "*s"], Float[Array, "
 def log_passed(x: Float[Array, "*s"], rise: Any, fall: Any) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
     """(ln P[x passes], ln P[not]) in a test with asymmetric Laplace noise, each accurate however small.
 
-    x passes with probability fall/(rise + fall) e^(rise x) for x <= 0, and fails with rise/(rise + fall) e^(-fall x) beyond: the slope of the
-    first logarithm is between 0 and `rise`, that of the second between -`fall` and 0.
+    x passes with probability fall/(rise + fall) e^(rise x) for x <= 0, and fails with rise/(rise + fall) e^(-fall x) beyond: the slope of
+    the first logarithm is between 0 and `rise`, that of the second between -`fall` and 0.
     """
     below = x <= 0
     nearer = jnp.where(below, rise * x, -fall * x) + jnp.log(jnp.where(below, fall, rise) / (rise + fall))

@@ -202,7 +202,7 @@ def _least(bits: int, epsilon: float, given: tuple[Any, Any], beta: float) -> in
     return n
 
 
-class Curved(tree_planning._Case):
+class Curved(tree_planning.Case):
     """The tree with its offsets and a curve, in nats; `bad` is a bound on the weight of all bad keys."""
 
     def __init__(self, bits: int, epsilon: float, offsets: tuple[float, ...], curve: tuple[float, ...]) -> None:

@@ -121,7 +121,7 @@ def least_n(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: fl
     n, for which the good keys weigh no more and the bad ones at least e^-epsilon times as much; so the odds grow by at most e^epsilon from
     n >= 2 to n + 1.
     """
-    case, stride = _Case(bits, epsilon, a, alpha, p, tau), max(int(_MARGIN / epsilon), 1)
+    case, stride = Case(bits, epsilon, a, alpha, p, tau), max(int(_MARGIN / epsilon), 1)
     n, odds = case.enough(beta), beta / (1 - beta)
     while stride:
         while (
@@ -137,7 +137,7 @@ def least_n(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: fl
 @functools.lru_cache(256)
 def worst(bits: int, epsilon: float, a: float, alpha: float, p: float, tau: float, n: int) -> tuple[float, list[int]]:
     """The largest failure probability over all data of n points, and data that reach it (Dinkelbach's iteration on the odds)."""
-    return _Case(bits, epsilon, a, alpha, p, tau).worst(n)
+    return Case(bits, epsilon, a, alpha, p, tau).worst(n)
 
 
 def planned(*, bits: int, epsilon: float, beta: float = 0.1, evaluations: int = 100) -> Offsets:
@@ -184,10 +184,10 @@ def _searched(bits: int, epsilon: float, beta: float, evaluations: int) -> tuple
     best: tuple[float, ...] = numbers(plain(bits))
     odds = beta / (1 - beta)
     n = least_n(bits, epsilon, *best, beta, MOST_STEPS)
-    while n > 1 and _Case(bits, epsilon, *best).steps(n) <= SEARCHED_STEPS:
+    while n > 1 and Case(bits, epsilon, *best).steps(n) <= SEARCHED_STEPS:
 
         def share(x: np.ndarray, n: int = n - 1) -> float:
-            case = _Case(bits, epsilon, *x)
+            case = Case(bits, epsilon, *x)
             return case.excess(n, odds) / case.bad if case.log_bad < LARGEST else 1.0
 
         simplex = np.array([best, *(np.array(best) + np.diag(_FIRST_STEPS))])
@@ -200,7 +200,7 @@ def _searched(bits: int, epsilon: float, beta: float, evaluations: int) -> tuple
     return best
 
 
-class _Case:
+class Case:
     """The tree with its offsets, in nats.
 
     Attributes:
@@ -307,10 +307,13 @@ class _Case:
         def add(rank: int, log_weight: float) -> None:
             sums[rank > 0] += math.exp(min(log_weight, LARGEST))
 
-        def descend(level: int, base: int, start: int, stop: int) -> None:
-            """The subtree of base + 1, ..., base + 2^level - 1, and of 0 where that is base, with points start, ..., stop - 1."""
+        # Subtrees of base + 1, ..., base + 2^level - 1, and of 0 where that is base, with points start, ..., stop - 1.
+        subtrees = [(self.bits, 0, 0, n)]
+        while subtrees:
+            level, base, start, stop = subtrees.pop()
             if level == 0 or (start == stop and base > 0):
-                return self._leaf(level, base, start, stop, n, add)
+                self._leaf(level, base, start, stop, n, add)
+                continue
             (spine, inner), weight = tables[level - 1], self.weights(n, odds, level)
             key, places = base + (1 << (level - 1)), np.arange(start, stop + 1)
             before, up_to = places[:, None], places
@@ -322,10 +325,7 @@ class _Case:
             rank = min(q, n - j)
             score = min(self.epsilon * rank - self.ranks[level], self.epsilon * (stop - start) - self.sizes[level])
             add(rank, self.log_weight(score))
-            descend(level - 1, base, start, j)
-            descend(level - 1, key, q, stop)
-
-        descend(self.bits, 0, 0, n)
+            subtrees += [(level - 1, key, q, stop), (level - 1, base, start, j)]
         return points, sums[0], sums[1]
 
     def _leaf(self, level: int, base: int, start: int, stop: int, n: int, add: Any) -> None:

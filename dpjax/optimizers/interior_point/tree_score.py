@@ -126,6 +126,23 @@ def _items(points: Points, *silent: UInt32[Array, "limbs"]) -> Items:
 
 
 @frozen
+class Subtrees:
+    """The subtrees of 32 levels of keys that hold items, by (level, item).
+
+    Attributes:
+      height: trailing zeros of the keys.
+      last: whether the item is the last one of a subtree.
+      before, under, up_to: how many items are in front of the subtree, less than its key, and up to its key.
+    """
+
+    height: Int[Array, "32 1"]
+    last: Bool[Array, "32 rows"]
+    before: Int[Array, "32 rows"]
+    under: Int[Array, "32 rows"]
+    up_to: Int[Array, "32 rows"]
+
+
+@frozen
 class Block:
     """The keys of 32 levels whose subtrees hold items, and the empty subtrees below them: ln of their weights, by (level, last item).
 
@@ -208,13 +225,29 @@ class TreeScore(InteriorPoint):
         below it and r points in front: an empty subtree whose root has h - 1 trailing zeros has 2^h times the sum over all levels below h.
         Returned with the sums for the next limb.
         """
-        index, n = items.index[None], items.points
-        height = limb * WORD + jnp.arange(WORD, dtype=jnp.int32)[:, None]
-        level = (height + 1).astype(float)
+        subtrees, n = self._subtrees(items, limb), items.points
+        height, before, stop = subtrees.height, subtrees.before, items.index[None] + 1
         rank = jnp.arange(items.rows + 1, dtype=jnp.int32)[None]
         each = self._log_empty(jnp.minimum(rank, jnp.maximum(n - rank, 0)), height, n)
         sums = _running_sums(jnp.concatenate([below[None], each]))
 
+        size = height.astype(float) * math.log(2.0)
+        has_keys = subtrees.last & (height > 0)
+        left = size + jnp.take_along_axis(sums[:-1], items.counted(before), axis=1)
+        right = size + jnp.take_along_axis(sums[:-1], jnp.broadcast_to(items.counted(stop), before.shape), axis=1)
+        block = Block(
+            key=self._log_keys(items, subtrees),
+            left=jnp.where(has_keys & (subtrees.under == before), left, -jnp.inf),
+            right=jnp.where(has_keys & (subtrees.up_to == stop), right, -jnp.inf),
+            before=before,
+            up_to=subtrees.up_to,
+        )
+        return block, sums[-1]
+
+    def _subtrees(self, items: Items, limb: Int[Array, ""]) -> Subtrees:
+        """The subtrees that hold items, of the keys with 32 limb, ..., 32 limb + 31 trailing zeros."""
+        index = items.index[None]
+        height = limb * WORD + jnp.arange(WORD, dtype=jnp.int32)[:, None]
         # Items of one subtree are neighbours; the last of them stands for it.
         on = (index < items.n) & (items.tail[None] <= height) & (height < jnp.asarray(self.bits, jnp.int32))
         joined = on[:, 1:] & on[:, :-1] & (items.apart[None, 1:] <= height + 1)
@@ -225,23 +258,16 @@ class TreeScore(InteriorPoint):
         up_to_key = is_left | (on & (items.tail[None] == height))
         marks = [jnp.where(start, index, 0), *(jnp.where(side, index + 1, 0) for side in (is_left, up_to_key))]
         before, under, up_to = lax.cummax(jnp.stack(marks), axis=2)
-        under, up_to = jnp.maximum(before, under), jnp.maximum(before, up_to)
-
-        first, stop = items.counted(before), items.counted(index + 1)
-        least = jnp.minimum(items.counted(up_to), n - items.counted(under))
-        key = self._log_weight_of(least, stop - first, level, n)
-        size = height.astype(float) * math.log(2.0)
-        subtree = last & (height > 0)
-        left = size + jnp.take_along_axis(sums[:-1], first, axis=1)
-        right = size + jnp.take_along_axis(sums[:-1], jnp.broadcast_to(stop, first.shape), axis=1)
-        block = Block(
-            key=jnp.where(last, key, -jnp.inf),
-            left=jnp.where(subtree & (under == before), left, -jnp.inf),
-            right=jnp.where(subtree & (up_to == index + 1), right, -jnp.inf),
-            before=before,
-            up_to=up_to,
+        return Subtrees(
+            height=height, last=last, before=before, under=jnp.maximum(before, under), up_to=jnp.maximum(before, up_to)
         )
-        return block, sums[-1]
+
+    def _log_keys(self, items: Items, subtrees: Subtrees) -> Float[Array, "32 rows"]:
+        """ln of the weights of their keys, by (level, last item); -inf where the item is not the last one of a subtree."""
+        n, level = items.points, (subtrees.height + 1).astype(float)
+        inside = items.counted(items.index[None] + 1) - items.counted(subtrees.before)
+        least = jnp.minimum(items.counted(subtrees.up_to), n - items.counted(subtrees.under))
+        return jnp.where(subtrees.last, self._log_weight_of(least, inside, level, n), -jnp.inf)
 
     def _log_zero(self, items: Items) -> tuple[Float[Array, ""], Int[Array, ""]]:
         """ln of the weight of the key 0, and how many items are there."""
@@ -290,21 +316,24 @@ class TreeScore(InteriorPoint):
     # Sampler ----------------------------------------------------------------------------------------------------
 
     def draw(self, key: Array, points: Points) -> Any:
-        """A key with items below it, or an empty subtree; then one of its keys."""
+        return self._drawn(key, points)[0], jnp.bool_(True), {}
+
+    def _drawn(self, key: Array, points: Points) -> tuple[UInt32[Array, "limbs"], Float[Array, ""]]:
+        """(a key with items below it, or one of an empty subtree; ln of the sum of all weights)."""
         key_limbs, key_height, key_bits = jax.random.split(key, 3)
         # An item at 0 that counts nothing: then there is one even where there are no points.
         items = _items(points, jnp.zeros((self.limbs,), jnp.uint32))
-        entry = self._entry(key_limbs, items)
+        entry, total = self._entry(key_limbs, items)
         height = jnp.where(entry.kind == 0, entry.root, self._height(key_height, items, entry))
         # The digits above the root's last one; its own, if the key is the root or on its right; random ones; the key's last one.
         above = _from_digit(items.x[entry.row], entry.root + 1)
         own = jnp.where(entry.kind == 1, np.uint32(0), wide.power_of_two(entry.root, self.limbs))
         free = _from_digit(wide.random_bits(key_bits, entry.root, self.limbs), height + 1)
         drawn = above | own | jnp.where(entry.kind == 0, np.uint32(0), free) | wide.power_of_two(height, self.limbs)
-        return jnp.where(entry.kind == 3, np.uint32(0), drawn), jnp.bool_(True), {}
+        return jnp.where(entry.kind == 3, np.uint32(0), drawn), total
 
-    def _entry(self, key: Array, items: Items) -> Entry:
-        """One of the key 0, the keys with items below them and the empty subtrees, by their weights.
+    def _entry(self, key: Array, items: Items) -> tuple[Entry, Float[Array, ""]]:
+        """One of the key 0, the keys with items below them and the empty subtrees, by their weights; and ln of their sum.
 
         Limb by limb one of its entries is drawn, and a coin decides whether it replaces the one before.
         """
@@ -318,7 +347,8 @@ class TreeScore(InteriorPoint):
             weights = jnp.exp(logs - logspace.finite(best))
             here = best + jnp.log(jnp.sum(weights))
             together = logspace.logaddexp(total, here)
-            taken = random.bernoulli(key_coin, here - together, total - together)
+            most = logspace.finite(together)
+            taken = random.bernoulli(key_coin, here - most, total - most)
             # Row after row, so that rows of padding come last and shift nothing.
             by_row = jnp.moveaxis(jnp.pad(weights, ((0, 1), (0, 0), (0, 0))), 2, 0)
             place = logspace.choose(key_entry, by_row.reshape(-1))
@@ -332,7 +362,8 @@ class TreeScore(InteriorPoint):
         zero = Entry(kind=jnp.int32(3), root=nothing, row=nothing, rank=nothing)
         below = jnp.full((items.rows + 1,), -jnp.inf)
         limbs = jnp.arange(self.limbs, dtype=jnp.int32)
-        return lax.scan(step, (below, self._log_zero(items)[0], zero), limbs)[0][2]
+        (_, total, chosen), _ = lax.scan(step, (below, self._log_zero(items)[0], zero), limbs)
+        return chosen, total
 
     def _height(self, key: Array, items: Items, entry: Entry) -> Int[Array, ""]:
         """How many trailing zeros a key drawn from an empty subtree has: fewer than its parent."""

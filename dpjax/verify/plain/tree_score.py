@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dpjax.verify.plain.exponential import exponential_law
+from dpjax.verify.plain.supported import supported_law
 
 
 def tree(bits: int) -> dict[int, tuple[range, int]]:
@@ -64,6 +65,16 @@ def tree_score_law(
     [0.2, 0.8]
     """
     return exponential_law(tree_scores(points, bits, *offsets_of(bits, epsilon, a, alpha, p, tau)), epsilon)
+
+
+def supported_tree_law(points: Sequence[int], bits: int, epsilon: float, delta: float) -> list[float]:
+    """P[y] for y = 0, ..., 2^bits - 1, then P[bottom], for the exponential mechanism over the keys that the data support.
+
+    >>> [round(x, 3) for x in supported_tree_law([1, 1, 1], 1, 1.0, 0.1)]
+    [0.0, 0.618, 0.382]
+    """
+    scores = tree_scores(points, bits, [0.0] * (bits + 1), [0.0] * (bits + 1))
+    return supported_law(scores, epsilon, delta, 2 * bits - 1)
 
 
 def flat_tree_score_law(
