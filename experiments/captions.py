@@ -31,6 +31,7 @@ WORDS = {
     "slices, bounded": "slices, composition by ranges",
     "slices, optimal": "slices, optimal composition",
     "slices, slicing": "noisy slices (Reorder-Slice-Compute)",
+    "supported_tree": "supported tree",
     "tree_log": "TreeLog",
     "tree_score": "tree score",
     "unbounded": "AboveThreshold along a grid",

@@ -335,6 +335,32 @@ def test_a_code_beyond_the_last_stands_for_the_upper_bound():
         assert column.encoding.last < 2**column.bits - 1 and column.decode(2**column.bits - 1) == high
 
 
+def test_columns_come_back_without_a_loop_over_their_rows(monkeypatch):
+    """As for `encode`: two million rows take a tenth of a second, in place of four seconds one by one."""
+    values = np.round(np.random.default_rng(0).lognormal(10, 1, 1000), 2)
+    columns = [dpjax.encode(values, unit=0.01, low=0, high=1_000_000), dpjax.encode(values)]
+    columns += [dpjax.encode(values.astype(kind)) for kind in ("int32", "uint64", "M8[s]", "m8[s]")]
+
+    def one_by_one(*args):
+        raise AssertionError("rows are read one by one")
+
+    monkeypatch.setattr(wide, "to_ints", one_by_one)
+    for column in columns:
+        rows = np.asarray(column.points.x)[:1000]
+        with monkeypatch.context() as fast:
+            fast.setattr(encoding.arguments, "integer", one_by_one)
+            found = column.decode(rows)
+        assert found.tolist() == [column.encoding.value(int(code)) for code in encoding._of_limbs(rows)]
+
+
+def test_decimals_whose_parts_no_float_holds_are_decoded_exactly():
+    """A numerator or denominator above 2^53 would be rounded before it is divided."""
+    low, unit = Fraction(1, 3), Fraction(1, 3**20)
+    column = dpjax.encode([Fraction(1, 2)], unit=unit, low=low, high=low + 3**33 * unit)
+    large = [0, 5, 3**33 - 1, 3**33]
+    assert column.decode(large).tolist() == [float(low + unit * code) for code in large]
+
+
 @pytest.mark.slow
 def test_outputs_of_algorithms_are_decoded():
     incomes = np.random.default_rng(0).lognormal(10, 1, 2000)

@@ -88,19 +88,28 @@ class Encoding:
         Raises:
           TypeError, ValueError: a code is no integer, or below 0.
         """
-        inside = [min(arguments.integer("code", code, at_least=0), self.last) for code in codes]
-        if self.kind == "decimals":
-            q = _denominator(self.low, self.unit)
-            start, step = int(self.low * q), int(self.unit * q)
-            return np.array([(start + step * code) / q for code in inside], self.dtype)
-        found = [self.low + self.unit * code for code in inside]
-        if self.kind == "floats":
-            return _unordered(np.array(found, np.int64), self.dtype)
+        return self._values([min(arguments.integer("code", code, at_least=0), self.last) for code in codes])
+
+    def _values(self, codes: Any) -> np.ndarray:
+        """The values of codes up to `last`: a list of ints, or an array of uint64."""
         if self.dtype == "object":
-            return np.array(found, object)
-        if np.dtype(self.dtype).kind in "mM":
-            return np.array(found, np.int64).view(self.dtype)
-        return np.array(found, self.dtype)
+            return np.array([self.low + self.unit * int(code) for code in codes], object)
+        whole = np.asarray(codes, np.uint64)
+        if self.kind == "decimals":
+            return self._decimals_of(whole).astype(self.dtype)
+        # Modulo 2^64, as these integers need not fit on the way; the results do.
+        found = (np.uint64(self.low % 2**64) + np.uint64(self.unit) * whole).view(np.int64)
+        if self.kind == "floats":
+            return _unordered(found, self.dtype)
+        return found.view(self.dtype) if np.dtype(self.dtype).kind in "mM" else found.astype(self.dtype)
+
+    def _decimals_of(self, codes: np.ndarray) -> np.ndarray:
+        """The float64 nearest to each decimal: a quotient of two integers, in NumPy where float64 holds both."""
+        q = _denominator(self.low, self.unit)
+        start, step = int(self.low * q), int(self.unit * q)
+        if max(q, abs(start), step * max(self.last, 1), abs(start + step * self.last)) <= 2**53:
+            return (np.int64(start) + np.int64(step) * codes.astype(np.int64)) / q
+        return np.array([(start + step * code) / q for code in codes.tolist()])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,11 +247,12 @@ def decode(outputs: Any, encoding: Encoding) -> Any:
         limbs = wide.limbs_for(encoding.bits)
         if np.shape(outputs)[-1] != limbs:
             raise ValueError(f"outputs must be wide integers of shape (..., {limbs}), got shape {np.shape(outputs)}")
-        codes = wide.to_ints(outputs)
-        if max(codes, default=0) > 2**encoding.bits:
+        codes = _of_limbs(outputs)
+        largest = int(codes.max(initial=0))
+        if largest > 2**encoding.bits:
             rule = f"codes of {encoding.bits} bits, limb by limb (or ints)"
-            raise ValueError(f"outputs must be {rule}, got {arguments.brief(max(codes))}")
-        found = encoding.values(codes)
+            raise ValueError(f"outputs must be {rule}, got {arguments.brief(largest)}")
+        found = encoding._values(np.minimum(codes, encoding.last).astype(codes.dtype))
         return found.reshape(np.shape(outputs)[:-1]) if np.ndim(outputs) > 1 else found[0]
     if np.ndim(outputs) == 0:
         return encoding.value(arguments.integer("outputs", outputs, at_least=0, at_most=2**encoding.bits))
@@ -467,3 +477,12 @@ def _limbs(codes: Any, bits: int) -> Any:
     if size == 1:
         return jax.device_put(codes.astype(np.uint32)[:, None])
     return jax.device_put(codes.astype(">u8").view(">u4").reshape(-1, 2).astype(np.uint32))
+
+
+def _of_limbs(x: Any) -> np.ndarray:
+    """Wide integers as codes: in uint64, or as Python's integers where they have more than 64 bits."""
+    limbs = np.asarray(x).reshape(-1, np.shape(x)[-1])
+    if limbs.shape[1] > 2:
+        return np.array(wide.to_ints(limbs), object)
+    high = limbs[:, 0].astype(np.uint64)
+    return high if limbs.shape[1] == 1 else (high << np.uint64(32)) | limbs[:, 1]

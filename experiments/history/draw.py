@@ -19,6 +19,7 @@ LOOKS = {
     "2^log* optimiser": ("P", style.COLOURS[5]),
     "TreeLog, composition": ("*", style.COLOURS[0]),
     "TreeLog, slicing": ("x", style.COLOURS[0]),
+    "supported tree": ("h", "black"),
 }
 
 

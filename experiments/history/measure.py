@@ -24,9 +24,18 @@ EXPONENTIAL, BINARY = "exponential mechanism", "binary search"
 LENGTH, POWER = "search for a length", "search for a power"
 REC_CONCAVE, AMPLIFIED = "RecConcave, N=", "2^log* optimiser"
 COMPOSITION, SLICING = "TreeLog, composition", "TreeLog, slicing"
+SUPPORTED = "supported tree"
 ACCOUNTANT = {COMPOSITION: "optimal", SLICING: "slicing"}
-STEPS = 4  # of add/remove by which a replaced example changes TreeLog's multiset; see `dpjax.learners.interior`
-FIRST_GUESS = {EXPONENTIAL: 60, BINARY: 800, LENGTH: 1000, POWER: 1000, AMPLIFIED: 3500, COMPOSITION: 9000}
+STEPS = 4  # of add/remove by which a replaced example changes a solver's multiset; see `dpjax.learners.interior`
+FIRST_GUESS = {
+    EXPONENTIAL: 60,
+    BINARY: 800,
+    LENGTH: 1000,
+    POWER: 1000,
+    AMPLIFIED: 3500,
+    COMPOSITION: 9000,
+    SUPPORTED: 2000,
+}
 
 
 def measure(settings: Settings, context: Context) -> list[Row]:
@@ -61,14 +70,15 @@ def _least_n(settings: Settings, context: Context) -> list[Row]:
 
 
 def _experiment(name: str, bits: int, n: int, capacity: int, settings: Settings) -> pac.Experiment:
-    made = _around_boundary(bits, n, capacity, settings) if name == COMPOSITION else learner(name, bits, settings)
+    by_points = name in (COMPOSITION, SUPPORTED)
+    made = _around_boundary(name, bits, n, capacity, settings) if by_points else learner(name, bits, settings)
     distribution = concept.log_uniform(bits=bits, target=2**bits // 3)
     return pac.Experiment(learner=made, distribution=distribution, n=n, alpha=settings["alpha"], capacity=capacity)
 
 
-def _around_boundary(bits: int, n: int, capacity: int, settings: Settings) -> Any:
-    """TreeLog on as many examples around the boundary as n examples can afford, in one shape for all n of a capacity."""
-    made = interior.threshold_learner(solver=_tree_log(bits, settings), m=_affordable(n, settings))
+def _around_boundary(name: str, bits: int, n: int, capacity: int, settings: Settings) -> Any:
+    """A solver on as many examples around the boundary as n examples can afford, in one shape for all n of a capacity."""
+    made = interior.threshold_learner(solver=_solver(name, bits, settings), m=_affordable(n, settings))
     return dataclasses.replace(made, capacity=bucket(2 * _affordable(capacity, settings)))
 
 
@@ -77,8 +87,19 @@ def _affordable(n: int, settings: Settings) -> int:
     return max(1, int(stats.binom.ppf(settings["beta"] / 4, n, settings["alpha"])))
 
 
-def _tree_log(bits: int, settings: Settings) -> Any:
-    return interior_point.tree_log_planned(bits=bits + 1, plan=plan(COMPOSITION, bits, settings))
+def _solver(name: str, bits: int, settings: Settings) -> Any:
+    """The solver of the interior point problem, such that the learner keeps the experiment's privacy under REPLACE_ONE."""
+    if name == SUPPORTED:
+        each, share = _each(settings["epsilon"], settings["delta"])
+        return interior_point.supported_tree(bits=bits + 1, epsilon=each, delta=share)
+    return interior_point.tree_log_planned(bits=bits + 1, plan=plan(name, bits, settings))
+
+
+def _each(epsilon: float, delta: float) -> tuple[float, float]:
+    """(epsilon, delta) of which STEPS steps together are what is asked for."""
+    rounded = 1 - 1e-9  # group privacy is rounded up
+    each = epsilon / STEPS * rounded
+    return each, delta * rounded / sum(math.exp(step * each) for step in range(STEPS))
 
 
 def plan(name: str, bits: int, settings: Settings) -> planning.Plan:
@@ -91,9 +112,7 @@ def plan(name: str, bits: int, settings: Settings) -> planning.Plan:
 
 @functools.cache
 def _plan(accountant: str, bits: int, epsilon: float, delta: float, beta: float) -> planning.Plan:
-    rounded = 1 - 1e-9  # group privacy is rounded up
-    each = epsilon / STEPS * rounded
-    share = delta * rounded / sum(math.exp(step * each) for step in range(STEPS))
+    each, share = _each(epsilon, delta)
     return planning.calibrate(bits=bits + 1, epsilon=each, delta=share, beta=beta / 2, accountant=accountant)
 
 
@@ -102,7 +121,7 @@ def _plan(accountant: str, bits: int, epsilon: float, delta: float, beta: float)
 
 def _asked(settings: Settings) -> list[Row]:
     """Examples with which an analysis promises an error of at most alpha on the sample, with probability 1 - beta."""
-    names = [name for name in settings["bits"] if name != COMPOSITION]
+    names = [name for name in settings["bits"] if name not in (COMPOSITION, SUPPORTED)]
     return [exact("asked", name, bits, asked(name, bits, settings)) for bits in settings["asked"] for name in names]
 
 
@@ -123,11 +142,11 @@ def asked(name: str, bits: int, settings: Settings) -> float:
 
 
 def _planned(settings: Settings) -> list[Row]:
-    """TreeLog's numbers by both accountants: the examples around the boundary that are promised to suffice, divided by alpha."""
+    """By interior points: examples around the boundary that are promised to suffice, divided by alpha; TreeLog's by both accountants."""
     rows = []
-    for name in ACCOUNTANT if COMPOSITION in settings["bits"] else ():
+    names = [*(ACCOUNTANT if COMPOSITION in settings["bits"] else ()), *({SUPPORTED} & settings["bits"].keys())]
+    for name in names:
         for bits in settings["planned"]:
-            solver = interior_point.tree_log_planned(bits=bits + 1, plan=plan(name, bits, settings))
-            m = half_slice(solver, beta=settings["beta"] / 2)
+            m = half_slice(_solver(name, bits, settings), beta=settings["beta"] / 2)
             rows.append(exact("asked", name, bits, (m - 1) / settings["alpha"]))
     return rows

@@ -1,8 +1,8 @@
 """How many points does a private interior point take, on domains from 2^8 to 2^(2^20) points?
 
 Two pictures: (a) the least n with failure <= beta on the worst of several kinds of hard data, against d, for the exponential mechanism, the
-tree score, RecConcave, the 2^(log* d) optimiser, and TreeLog under each accountant, beside what is proved; (b) failure against n at one d,
-by kind of data.
+tree score, the supported tree, RecConcave, the 2^(log* d) optimiser, and TreeLog under each accountant, beside what is proved; (b) failure
+against n at one d, by kind of data.
 """
 
 from experiments.interior_point.draw import draw
@@ -12,6 +12,7 @@ from experiments.interior_point.measure import (
     EXPONENTIAL,
     REC_CONCAVE,
     SLICING,
+    SUPPORTED,
     TREE,
     measure,
 )
@@ -24,13 +25,14 @@ SIZES = {
     REC_CONCAVE: [300, 400, 500, 600, 700, 800],
     COMPOSITION: [200, 250, 300, 350, 400, 450],
     TREE: [160, 170, 180, 190, 200, 210],
+    SUPPORTED: [20, 40, 60, 80, 100, 120],
 }
 EXPERIMENT = Experiment(
     summary="least n for an interior point against d, TreeLog under each accountant; failure by kind of data",
     presets={
         "smoke": {
             **COMMON,
-            "bits": {EXPONENTIAL: [8, 32], COMPOSITION: [32, 2**20], TREE: [8, 32]},
+            "bits": {EXPONENTIAL: [8, 32], COMPOSITION: [32, 2**20], TREE: [8, 32], SUPPORTED: [32]},
             "planned": [8, 32, 2**20],
             "draws": 2,
             "trials": 256,
@@ -46,6 +48,7 @@ EXPERIMENT = Experiment(
                 COMPOSITION: [8, 32, 256, 1024, 4096, *BEYOND],
                 SLICING: [32, 1024],
                 TREE: [8, 32, 128, 256, 512, 1024],
+                SUPPORTED: [8, 32, 128, 512, 1024, 4096],
             },
             "planned": [8, 32, 128, 512, 1024, 4096, *BEYOND],
             "draws": 4,
@@ -62,6 +65,7 @@ EXPERIMENT = Experiment(
                 COMPOSITION: [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, *BEYOND],
                 SLICING: [8, 32, 128, 512, 1024, 4096],
                 TREE: [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
+                SUPPORTED: [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
             },
             "planned": [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, *BEYOND],
             "draws": 64,

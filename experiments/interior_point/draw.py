@@ -15,6 +15,7 @@ from experiments.interior_point.measure import (
     PRINTED,
     REC_CONCAVE,
     SLICING,
+    SUPPORTED,
     TREE,
     WIDEST,
 )
@@ -29,6 +30,7 @@ COLOUR = {
     SLICING: style.COLOURS[3],
     PRINTED: style.COLOURS[4],
     AMPLIFIED: style.COLOURS[5],
+    SUPPORTED: "black",
 }
 FLOOR = 1e-12  # the least failure that is drawn
 
@@ -74,7 +76,7 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
 def _mark_crossings(axes: Any, measured: dict[str, list[Row]]) -> None:
     """Marks and lists the d from which each solver that needs a delta beats the exponential mechanism."""
     found = {}
-    for name in (COMPOSITION, REC_CONCAVE, SLICING, AMPLIFIED):
+    for name in (COMPOSITION, REC_CONCAVE, SLICING, AMPLIFIED, SUPPORTED):
         point = crossing(measured.get(EXPONENTIAL, []), measured.get(name, []))
         if point is not None:
             found[name] = point

@@ -30,12 +30,13 @@ ALPHA = 0.9  # RecConcave searches for depth >= (1 - alpha) n/2; any depth >= 1 
 
 EXPONENTIAL = "exponential mechanism"
 TREE = "tree score"
+SUPPORTED = "supported tree"
 REC_CONCAVE = "RecConcave, N=2"
 AMPLIFIED = "2^log* optimiser"
 COMPOSITION = "TreeLog, composition"
 SLICING = "TreeLog, slicing"
 PRINTED = "TreeLog, slicing as printed"
-PURE = (EXPONENTIAL, TREE)
+BY_THEOREM = (EXPONENTIAL, TREE, SUPPORTED)  # solvers that are proved to need so many points, whatever these are
 NEEDED = "needed by any pure solver"
 WIDEST = 4096  # bits of a point that is written down
 LONGEST = 2**20  # bits of a point that is not
@@ -61,6 +62,8 @@ def solver(name: str, bits: int, n: int, settings: Settings) -> Any:
         return interior_point.exponential(bits=bits, epsilon=epsilon)
     if name == TREE:
         return interior_point.tree_score(bits=bits, epsilon=epsilon)
+    if name == SUPPORTED:
+        return interior_point.supported_tree(bits=bits, epsilon=epsilon, delta=delta)
     if name == REC_CONCAVE:
         return interior_point.rec_concave(bits=bits, epsilon=epsilon, delta=delta, promise=n / 2, alpha=ALPHA)
     if name == AMPLIFIED:
@@ -137,7 +140,7 @@ def _search(name: str, bits: int, cell: int, settings: Settings, context: Contex
 
 def _first_guess(name: str, bits: int, settings: Settings) -> int:
     """Where the search begins."""
-    if name in PURE:
+    if name in BY_THEOREM:
         return solver(name, bits, 0, settings).sample_size(beta=settings["beta"])
     if name == AMPLIFIED:
         return round(1.6 * solver(name, bits, 0, settings).error(settings["beta"]))
@@ -171,7 +174,7 @@ def _planned(settings: Settings) -> list[Row]:
     rows = []
     for bits in settings["planned"]:
         if bits <= WIDEST:
-            for name in PURE:
+            for name in BY_THEOREM:
                 size = solver(name, bits, 0, settings).sample_size(beta=settings["beta"])
                 rows.append(exact("planned", name, bits, size))
             needed = pure_interior_point(2**bits, settings["beta"], settings["epsilon"], ADD_OR_REMOVE_ONE)

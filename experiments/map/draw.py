@@ -17,6 +17,7 @@ NAMES = {
     "points": "exponential mechanism, points",
     "permute_and_flip": "permute-and-flip, median",
     "threshold": "exponential mechanism, thresholds",
+    "supported_tree": "supported tree (all data)",
     "tree_log": "TreeLog (combs)",
     "tree_score": "tree score (all data)",
 }
@@ -25,6 +26,8 @@ COLOUR = {
     "exponential": 1,
     "tree_score": 2,
     "tree_log": 3,
+    "supported_tree": 0,
+    "interior.threshold_learner": 0,
     "amplified": 5,
     "approximate": 6,
     "direct": 2,
@@ -47,6 +50,7 @@ WORDS = {
     "noisy_slices": "slices around noisy ranks",
     "rank_exponential": captions.words("rank exponential"),
     "tree": "hierarchical histogram",
+    "interior.threshold_learner": "interior point around the boundary",
 }
 AXES = {"d": "d (bits)", "k": "k (concepts)", "n": "n (examples)", "q": "q (quantiles)", "D": "D (axes)"}
 WHITE = "#f4f4f4"

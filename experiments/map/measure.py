@@ -179,6 +179,16 @@ def _tree_score(bits: int, settings: Settings, context: Context) -> tuple[int, i
     return _interior(bits, settings)["tree_score"], exactly
 
 
+def _supported_tree(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
+    """The worst of all data, by the tree's dynamic programme."""
+    budget = {"bits": bits, "epsilon": settings["epsilon"], "delta": settings["delta"]}
+    solver, stated = (
+        dpjax.optimizers.interior_point.supported_tree(**budget),
+        _interior(bits, settings)["supported_tree"],
+    )
+    return stated, bisection.least_int(lambda n: solver.worst(n)[0] <= settings["beta"], 1, stated)
+
+
 def _tree_log(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
     """The worst of all kinds of combs, by the exact law."""
     plan = dpjax.choice.interior_points.made("tree_log", bits, settings["epsilon"], settings["delta"], settings["beta"])
@@ -268,6 +278,7 @@ CHECKS: dict[str, Callable[[int, Settings, Context], tuple[int, int]]] = {
     "points": _points,
     "permute_and_flip": _permute_and_flip,
     "threshold": _threshold,
+    "supported_tree": _supported_tree,
     "tree_log": _tree_log,
     "tree_score": _tree_score,
 }
