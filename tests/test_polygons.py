@@ -1,5 +1,6 @@
 """Halfplanes, the exact draw of one, polygons: sides, areas, laws, privacy over all neighbours, and what is learned."""
 
+import dataclasses
 import functools
 import importlib
 import math
@@ -608,6 +609,21 @@ def test_labels_that_rounding_hides_make_the_law_none():
     assert halfplanes.exponential(bits=16, epsilon=2.0).success_probability(nearly, error=0.4) > 0.5
 
 
+def test_pieces_a_few_roundings_high_make_the_law_none():
+    """Five points side by side: the heights of the best pieces are ten roundings, so that some percent of a probability are rounding."""
+    points = [(58411, 61848), (58410, 61850), (58411, 61847), (58410, 61849), (58411, 61849)]
+    labels, event = [0, 1, 1, 0, 1], (True, True, True, False, True)
+    areas = halfplane_measures(points, 16, "axes")
+    wrong = {each: sum(int(a) != b for a, b in zip(each, labels, strict=True)) for each in areas}
+    best = {each: float(area) for each, area in areas.items() if wrong[each] == min(wrong.values())}
+    mine, data, share = halfplanes.exponential(bits=16, epsilon=60.0), examples(points, labels, 16), sum(best.values())
+    found = float(mine.probability(data, np.array(event))[0])
+    assert np.isnan(found) or abs(found - best[event] / share) < 4e-4
+    with jax.enable_x64(True):
+        found = mine.probability(data, np.array(event))[0]
+        np.testing.assert_allclose(found, best[event] / share, rtol=1e-9)
+
+
 def test_a_halfplane_is_drawn_at_the_epsilon_that_is_paid_for(monkeypatch):
     """An example more or less moves every score by 1 at most, and all one way: the rate is epsilon itself."""
     rates = []
@@ -638,3 +654,27 @@ def test_points_beyond_the_grid_have_no_label():
         halfplane_concept.label(line, wide.from_ints([200, 1], 8).reshape(1, 2, 1))
     with pytest.raises(ValueError, match=r"x must have shape \(rows, 2, 1\)"):
         halfplane_concept.label(line, wide.from_ints([2**40 + 5, 1], 64).reshape(1, 2, 2))
+
+
+@pytest.mark.parametrize("union", [False, True])
+def test_regions_of_other_kinds_are_no_output(union):
+    """On another grid, of other numbers of sides: refused by name before a label is computed."""
+    given = {"bits": 1, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.2}
+    mine = polygons.union(sides=3, **given) if union else polygons.convex(sides=1, **given)
+    mine, data = dataclasses.replace(mine, rounds=2), examples([(0, 1)], [1], 1)
+    square = concept.convex(bits=1, corners=[(0, 0), (1, 0), (1, 1), (0, 1)])
+    for output in (concept.regular(bits=64, sides=3), square):
+        with pytest.raises(ValueError, match="output must be like what 2 rounds release"):
+            mine.log_prob(data, output)
+    with pytest.raises(TypeError, match="output must be a Region, got None"):
+        mine.log_prob(data, None)
+
+
+def test_a_corner_may_be_given_twice():
+    """Whichever corners are doubled; one point or one segment is no polygon however often it is given."""
+    corners = [(0, 0), (4, 0), (0, 4)]
+    twice = concept.convex(bits=4, corners=[each for each in corners for _ in range(2)])
+    assert float(concept.area_between(twice, concept.convex(bits=4, corners=corners))) == 0.0
+    for flat in ([(1, 1)] * 3, [(0, 0), (4, 4), (0, 0), (4, 4)]):
+        with pytest.raises(ValueError, match="corners must turn one way"):
+            concept.convex(bits=4, corners=flat)

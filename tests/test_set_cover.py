@@ -461,3 +461,23 @@ def test_fractions_whose_quotients_overflow_are_refused_by_name(name, calibratio
     given = {"bits": 4, "k": 2, "epsilon": 1.0, "delta": 1e-6, "alpha": 0.2, "beta": 0.1, "calibration": calibration}
     with pytest.raises(ValueError, match=f"{name} must be >= "):
         conjunctions.conjunction(**{**given, name: 1e-308})
+
+
+def test_a_shift_that_is_no_whole_number_is_no_parameter():
+    """A run would cut the fraction off, and the law would not sum to 1."""
+    mine = conjunctions.conjunction(bits=1, k=1, epsilon=1.0, delta=0.1, alpha=0.5)
+    data = Assignments.create([[0], [1]], [0, 1])
+    for shift, good in ((2.0, True), (0.5, False)):
+        changed = dataclasses.replace(mine, rounds=2, noise_epsilon=2.0, shift=shift)
+        assert bool(changed.sound()) == good
+        assert np.isnan(np.sum(changed.pmf(data))) != good
+
+
+def test_prices_beyond_floats_are_no_promise():
+    """x overflows at the largest rate, and (1 - e^-r)/delta for a subnormal delta, of which the logarithm is no larger than any."""
+    assert set_cover.shared_test(rate=709.0, noise_epsilon=0.0, delta=0.1) == Guarantee.none(ADD_OR_REMOVE_ONE)
+    found = set_cover.shared_test(rate=0.07, noise_epsilon=0.1, delta=5e-324).epsilon
+    price = math.expm1(0.07) * (math.log(-math.expm1(-0.07)) - math.log(5e-324)) - 0.07 + 0.1
+    assert price <= found <= price * (1 + 1e-11)
+    with pytest.raises(ValueError, match="noise_epsilon must be < inf"):
+        set_cover.shared_test(rate=0.1, noise_epsilon=math.inf, delta=0.1)

@@ -57,11 +57,16 @@ def shared_test(*, rate: float, noise_epsilon: float, delta: float) -> Guarantee
     (0.753465..., 1e-06)-private under ADD_OR_REMOVE_ONE
     """
     rate = arguments.number("rate", rate, above=0.0, at_most=LARGEST_RATE)
-    noise_epsilon = arguments.number("noise_epsilon", noise_epsilon, at_least=0.0)
+    noise_epsilon = arguments.number("noise_epsilon", noise_epsilon, at_least=0.0, below=math.inf)
     delta = arguments.number("delta", delta, above=0.0, below=1.0)
     # As 1 - e^-r and delta may be nearly the same, of the logarithm no relative precision is known, but an absolute one.
-    log = math.log(-math.expm1(-rate) / delta) * (1 + 2.0**-50) + 2.0**-50
+    quotient = -math.expm1(-rate) / delta
+    # A quotient beyond all floats has so large a logarithm that the difference of two keeps its digits.
+    log = math.log(quotient) if quotient < math.inf else math.log(-math.expm1(-rate)) - math.log(delta)
+    log = log * (1 + 2.0**-50) + 2.0**-50
     most = max(rate, (math.expm1(rate) * log) * (1 + 2.0**-50) - rate)
+    if most == math.inf:  # no float is as large as x
+        return Guarantee.none(ADD_OR_REMOVE_ONE)
     return Guarantee(at_least(Fraction(noise_epsilon) + Fraction(most * (1 + 1e-12))), delta, ADD_OR_REMOVE_ONE)
 
 

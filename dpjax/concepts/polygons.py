@@ -155,6 +155,7 @@ def _sides(bits: int, corners: Sequence[Corner]) -> list[tuple[Fraction, Fractio
     if len(pairs) < 3 or any(len(pair) != 2 for pair in pairs):
         raise ValueError(f"corners must be three or more pairs (x, y), got {corners!r}")
     points = [tuple(_coordinate(bits, each) for each in pair) for pair in pairs]
+    points = [point for point, before in zip(points, points[-1:] + points[:-1], strict=True) if point != before]
     turns, sides = set(), []
     for (x1, y1), (x2, y2), (x3, y3) in zip(points, points[1:] + points[:1], points[2:] + points[:2], strict=True):
         turn = (x2 - x1) * (y3 - y2) - (y2 - y1) * (x3 - x2)

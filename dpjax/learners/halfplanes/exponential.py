@@ -50,6 +50,7 @@ MOST_REACH = 120  # log2 of the largest slopes for which a law is computed in fl
 MOST_RATE = 2.0**96
 MOST_ROWS = 127  # the most rows for a law, which sums over about as many pieces as their cube
 ROUNDED = 8  # machine epsilons by which an end of a piece may be off
+GAP_ROUNDED = 2  # machine epsilons by which the distance of two lines may be off
 
 
 @frozen
@@ -114,9 +115,12 @@ class Exponential(Algorithm):
             area = jnp.where((width > 0) & (gap > 0), jnp.log(width) + jnp.log(gap), -jnp.inf)
             rounded = ROUNDED * jnp.finfo(area.dtype).eps
             thin = (width <= rounded * (1 + jnp.abs(slope))) | (gap <= rounded * (1 + jnp.abs(height)))
-            parts.append((area, errors, self._good(event, data, errors, order), thin))
+            # Of a gap of a few roundings, a part is rounding. Widths need no such part: what one slab loses, the next one gains.
+            off = GAP_ROUNDED * jnp.finfo(area.dtype).eps * (1 + jnp.abs(height))
+            rounding = jnp.where(thin, 1.0, off / jnp.where(thin, 1.0, gap))
+            parts.append((area, errors, self._good(event, data, errors, order), rounding))
             hidden.append(_hidden(width, gap, slope, height, rounded, net[order], errors))
-        log_area, errors, good, thin = (
+        log_area, errors, good, rounding = (
             jnp.concatenate([part.ravel() for part in each]) for each in zip(*parts, strict=True)
         )
         # The fewest errors are subtracted as integers: added to epsilon times all errors, the logarithm of an area would lose its digits.
@@ -125,7 +129,7 @@ class Exponential(Algorithm):
         inside, outside = (logspace.logsumexp(jnp.where(at, log_mass, -jnp.inf)) for at in (good, ~good))
         every = jnp.logaddexp(inside, outside)
         # A piece as thin as a rounding error may not exist: lines that meet in one point, say, seem to enclose labels of no halfplane.
-        doubtful = logspace.logsumexp(jnp.where(thin, log_mass, -jnp.inf)) - every
+        doubtful = logspace.logsumexp(log_mass + jnp.log(rounding)) - every
         most_doubt = math.log(jnp.finfo(log_area.dtype).eps) / 2
         known = doubtful <= most_doubt
         if 3 * grid.bits > jnp.finfo(log_area.dtype).nmant + 1:  # pieces of area 1/(2 D^3) may be rounded to nothing
@@ -151,8 +155,8 @@ class Exponential(Algorithm):
         labels = jnp.pad(event, (0, data.rows - event.shape[0]))
         wrong = jnp.where(data.valid, jnp.where(labels, 1, -1), 0)[order]
         none = jnp.zeros((order.shape[0], 1), jnp.int32)
-        below = jnp.cumsum(jnp.maximum(wrong, 0), axis=1)  # label 1, but deleted
-        beyond = jnp.cumsum(jnp.maximum(-wrong, 0), axis=1)
+        below = jnp.cumsum(jnp.maximum(wrong, 0), axis=1, dtype=jnp.int32)  # label 1, but deleted
+        beyond = jnp.cumsum(jnp.maximum(-wrong, 0), axis=1, dtype=jnp.int32)
         below, beyond = (jnp.concatenate([none, each], axis=1) for each in (below, beyond))
         return (below == 0) & (beyond == beyond[:, -1:])
 
@@ -236,8 +240,8 @@ def exponential(*, bits: int, epsilon: Any, measure: str = "axes") -> Exponentia
 
     Its law (`probability` of the labels of the rows, `success_probability`) is available for up to 127 rows. In float32 the sides of its
     pieces are rounded to about 2^-24, so laws on small grids keep their digits, and laws on large grids need x64. The law is NaN where
-    pieces that are no wider than a rounding error make up more than 3e-4 of it (1.5e-8 with x64), as they may if epsilon times a few errors
-    outweighs their small share of the measure.
+    roundings may make up more than 3e-4 of it (1.5e-8 with x64): pieces no wider than a rounding error, and of the others the part of
+    their heights that two machine epsilons are. They may if epsilon times a few errors outweighs their small share of the measure.
 
     Formal guarantees: (epsilon, 0) under ADD_OR_REMOVE_ONE. Not promised: protection from floating-point side channels; a cryptographic
     generator.

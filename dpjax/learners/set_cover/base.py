@@ -147,12 +147,14 @@ class Rounds(Algorithm):
         return event.allows(self.errors(view)) if isinstance(event, Accurate) else event
 
     def exactly(self, output: Any) -> Bool[Array, "outputs"]:
-        size, indices = self.selection.hypotheses(), self.selection.indices(output)
-        if _form(output) != (form := _form(jax.eval_shape(self.output, jnp.int32(0)))):
+        size = self.selection.hypotheses()
+        like = jax.eval_shape(self.output, jnp.int32(0))
+        arguments.instance("output", output, type(like))
+        if _form(output) != (form := _form(like)):
             raise ValueError(
                 f"output must be like what {self.rounds} rounds release, of shapes {form[1]}, got {output!r}"
             )
-        index = jnp.int32(0)
+        indices, index = self.selection.indices(output), jnp.int32(0)
         for one in indices:
             index = index * size + one
         known = jnp.all((indices >= 0) & (indices < size))

@@ -132,7 +132,8 @@ class SetCover(Rounds):
         rate, delta = jnp.asarray(self.rate, float), jnp.asarray(self.delta, float)
         shift = jnp.asarray(self.shift, float)
         good = (rate > 0) & (rate < jnp.inf) & (delta >= 0) & (delta < 1)
-        good = good & (shift >= 0) & (shift <= arguments.most_counted())  # |S0| - s is an integer that floats hold
+        # |S0| - s is an integer that floats hold.
+        good = good & (shift >= 0) & (shift <= arguments.most_counted()) & (shift == jnp.floor(shift))
         if self.accountant == "composition":
             return good
         noise = jnp.asarray(self.noise_epsilon, float)
