@@ -309,7 +309,10 @@ def test_which_algorithm_is_best_where():
         return dpjax.choose(*args, epsilon=1.0, **given).name
 
     assert name("interior_point", bits=3) == "exponential" and name("interior_point", bits=32) == "tree_score"
-    assert name("interior_point", bits=1024, delta=1e-6) == "supported_tree"
+    assert name("interior_point", bits=65, delta=1e-6) == "tree_score"
+    assert (
+        name("interior_point", bits=66, delta=1e-6) == "supported_tree" == name("interior_point", bits=4096, delta=1e-6)
+    )
     assert name("threshold", bits=16, alpha=0.1, delta=1e-6) == "exponential"
     assert name("threshold", bits=1024, alpha=0.1, delta=1e-6) == "interior.threshold_learner, supported_tree"
     assert name("points", bits=4, alpha=0.1) == "exponential" and name("points", bits=64, alpha=0.1) == "hashed"
