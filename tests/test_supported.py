@@ -192,6 +192,7 @@ def test_sizes_grow_with_the_logarithm_of_the_number_of_bits():
     assert [least_n(bits, 1.0, 1e-9, 0.1) for bits in (8, 64, 256, 1024, 4096)] == [73, 79, 84, 88, 92]
 
 
+@pytest.mark.thorough  # `test_conformance` covers 5 bits
 def test_a_run_gives_interior_points_or_bottom_and_follows_the_law():
     """40 bits; in front of the point that is there most often, and beside it, with bottom last."""
     solver = interior_point.supported_tree(bits=40, epsilon=0.7, delta=0.1)
@@ -258,8 +259,13 @@ def test_bad_arguments_are_refused_by_name_value_and_rule(make, words):
 
 def test_the_choice_among_the_supported_is_that_of_the_exponential_mechanism():
     scores = jnp.array([0, 3, 5, 0, 1])
-    law = np.asarray(supported.log_pmf(scores, epsilon=0.8, delta=0.05, growth=2))[:-1]
-    free = np.asarray(exponential.log_pmf(scores, epsilon=0.8, where=scores >= 1, monotone=True))
+
+    @jax.jit
+    def laws(scores):
+        among = exponential.log_pmf(scores, epsilon=0.8, where=scores >= 1, monotone=True)
+        return supported.log_pmf(scores, epsilon=0.8, delta=0.05, growth=2)[:-1], among
+
+    law, free = map(np.asarray, laws(scores))
     some = np.isfinite(free)
     np.testing.assert_allclose(np.diff(law[some]), np.diff(free[some]), rtol=1e-5)
     assert np.isneginf(law[~some]).all()
