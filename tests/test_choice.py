@@ -1257,3 +1257,24 @@ def test_direct_quantiles_of_a_distribution_function_are_as_many_as_full_plans_m
     """By a bound for TreeLog, far below its plan, two quantiles seemed best: 9,652 records; four take 7,919."""
     given = {"bits": 512, "epsilon": 0.0398158, "delta": 0.110041, "beta": 0.00108954, "alpha": 0.261832}
     assert dpjax.choose("cdf", **given).n <= 7_919
+
+
+def test_a_delta_too_small_for_a_solver_is_no_worse_than_none():
+    """Parts of it are below what float32 holds: plans then take pure solvers, instead of ones that cannot be built."""
+    given = {"bits": 1024, "epsilon": 1.0}
+    for task, own in [
+        ("threshold", {"alpha": 0.05, "relation": "ADD_OR_REMOVE_ONE"}),
+        ("cdf", {"alpha": 0.07}),
+        ("quantiles", {"alpha": 0.05, "fractions": [0.25, 0.5, 0.75]}),
+        ("rectangle", {"alpha": 0.1, "dimensions": 2}),
+        ("interior_point", {"relation": "REPLACE_ONE"}),
+    ]:
+        without = dpjax.choose(task, **given, **own).n
+        sizes = [dpjax.choose(task, **given, **own, delta=delta).n for delta in (1e-100, 7.6e-37, 3e-36)]
+        assert max(sizes) <= without, task
+
+
+def test_many_thresholds_take_a_solver_with_a_delta_by_optimal_composition():
+    made = dpjax.choose("k_concepts", concept="thresholds", k=64, bits=1024, alpha=0.1, epsilon=1.0, delta=1e-6)
+    assert made.name == "direct_sum, optimal, interior.threshold_learner, supported_tree"
+    assert made.n < 70_000 and made.guarantee.covers(1.0, 1e-6)  # 125,147 by basic composition

@@ -1,5 +1,6 @@
 """The exponential mechanism over what the data support, and over the keys of a tree: privacy over all neighbours, worst data, sizes."""
 
+import dataclasses
 import itertools
 import math
 
@@ -16,6 +17,7 @@ from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.mechanisms import exponential, supported
 from dpjax.optimizers import interior_point
+from dpjax.optimizers.interior_point import tree_planning
 from dpjax.optimizers.interior_point.supported_tree import least_n, log_least_weight
 from dpjax.verify import exact, histograms, neighbours, probabilities, records
 from dpjax.verify.plain import tree_score as twin
@@ -269,3 +271,34 @@ def test_the_choice_among_the_supported_is_that_of_the_exponential_mechanism():
     some = np.isfinite(free)
     np.testing.assert_allclose(np.diff(law[some]), np.diff(free[some]), rtol=1e-5)
     assert np.isneginf(law[~some]).all()
+
+
+def test_one_record_more_adds_epsilon_next_to_a_large_edge_too():
+    """ln of the edge is 69 here, which float32 holds to 8e-6, a tenth of epsilon: it must not take part in the difference."""
+    epsilon, delta = 1e-4, 1e-30
+    counts = jnp.arange(690_000, 692_000)
+    law = jax.vmap(lambda count: supported.log_pmf(count[None], epsilon=epsilon, delta=delta))
+    losses = np.asarray(law(counts)[:, 1], float) - np.asarray(law(counts + 1)[:, 1], float)
+    assert 0.9 * epsilon < losses.max() <= epsilon + 3e-7
+    # Small integers hold no such edge, and whole floats are counts, too.
+    few, real = jnp.array([0, 90, 3], jnp.int8), jnp.array([0.0, 90.0, 3.0])
+    laws = [np.asarray(supported.log_pmf(scores, epsilon=1.0, delta=1e-30)) for scores in (few, real)]
+    np.testing.assert_array_equal(*laws)
+
+
+def test_the_worst_case_is_exact_where_weights_are_beyond_floats():
+    for epsilon, n in [(700.0, 1), (700.0, 2), (700.0, 3), (200.0, 7)]:
+        failure, points = interior_point.supported_tree(bits=2, epsilon=epsilon, delta=1e-3).worst(n)
+        scores = twin.tree_scores(points, 2, [0.0] * 3, [0.0] * 3)
+        rho, log_edge = bounds.supported_test(3, epsilon, 1e-3)
+        x = epsilon * max(scores) + math.log(scores.count(max(scores))) - log_edge
+        expected = -rho * x - math.log1p(rho) if x > 0 else math.log1p(-rho / (1 + rho) * math.exp(x))
+        assert math.log(failure) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_nothing_is_promised_with_other_offsets():
+    """A key that comes into view would weigh e^11 epsilon here: it is released from one point with probability 0.99, never from none."""
+    made = interior_point.supported_tree(bits=3, epsilon=1.0, delta=0.01)
+    other = dataclasses.replace(made, offsets=tree_planning.offsets(a=-10.0, tau=-10.0))
+    assert made.sound() and not other.sound()
+    assert made.guarantee().delta == 0.01 and math.isinf(other.guarantee().epsilon)

@@ -185,7 +185,7 @@ def choose(
       (1.0, 0.0)-private under ADD_OR_REMOVE_ONE; on 30000 records an error above 0.002954 has probability 0.05 at most (solved for alpha)
       next: inverse_sensitivity, alpha = 0.003498
     >>> choose("interior_point", bits=32, epsilon=1.0).n, choose("interior_point", bits=1024, epsilon=1.0, delta=1e-6).name
-    (35, 'tree_log')
+    (35, 'supported_tree')
     """
     kind = TASKS[arguments.choice("task", task, tuple(TASKS))]
     given: dict[str, Any] = {"fractions": fractions, "dimensions": dimensions, "k": k, "concept": concept}

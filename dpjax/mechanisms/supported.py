@@ -53,26 +53,34 @@ from dpjax.mechanisms.laplace import log_passed
 
 
 def log_release(
-    log_z: Float[Array, "*s"], *, epsilon: Number, delta: Number, growth: Number = 1
+    log_z: Float[Array, "*s"], less: Real[Array, "*s"], *, epsilon: Number, delta: Number, growth: Number = 1
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
-    """(ln P[some candidate], ln P[bottom]) from ln Z; -inf stands for no candidates."""
-    rho, log_edge = bounds.supported_test(growth, jnp.asarray(epsilon, float), jnp.asarray(delta, float), xp=jnp)
+    """(ln P[some candidate], ln P[bottom]) from ln Z - epsilon `less`; -inf stands for no candidates.
+
+    The score at the edge, a public number, is subtracted from `less` first: next to the edge's logarithm, which may be 80, one record more
+    would not add epsilon = 1e-5, but 1.5 times that.
+    """
+    unit = jnp.asarray(epsilon, float)
+    rho, log_edge = bounds.supported_test(growth, unit, jnp.asarray(delta, float), xp=jnp)
+    # Any integer is private; one beyond int32 would not fit.
+    edge = jnp.clip(jnp.floor(log_edge / unit), 0.0, 2.0**30)
+    above = unit * (less - edge.astype(less.dtype)).astype(float)
     none = jnp.isneginf(log_z)
-    log_p, log_q = log_passed(
-        jnp.where(none, 0.0, log_z) - log_edge, 1.0, rho
-    )  # a harmless number: gradients would be NaN
+    # A harmless number where there are none: gradients would be NaN.
+    x = jnp.where(none, 0.0, above + (log_z - (log_edge - unit * edge)))
+    log_p, log_q = log_passed(x, 1.0, rho)
     return jnp.where(none, -jnp.inf, log_p), jnp.where(none, 0.0, log_q)
 
 
-def _weights(scores: ArrayLike, epsilon: Number, where: ArrayLike | None) -> tuple[Array, Array]:
-    """(ln of the weights, relative to the best candidate's; ln Z)."""
+def _weights(scores: ArrayLike, epsilon: Number, where: ArrayLike | None) -> tuple[Array, Array, Array]:
+    """(ln of the weights, relative to the best candidate's; ln of their sum; the best score)."""
     scores, mask = scored(scores, where)
     mask = mask & (scores >= 1)
     logs = em.log_weights(scores, epsilon=epsilon, where=mask, monotone=True)
     some = jnp.any(mask)
-    best = jnp.max(jnp.where(mask, scores, 0)).astype(float)
-    spread = logspace.logsumexp(jnp.where(some, logs, 0.0))
-    return logs, jnp.where(some, jnp.asarray(epsilon, float) * best + spread, -jnp.inf)
+    best = jnp.max(jnp.where(mask, scores, 0))
+    best = best.astype(int if jnp.issubdtype(best.dtype, jnp.integer) else float)  # the edge fits no smaller integer
+    return logs, jnp.where(some, logspace.logsumexp(jnp.where(some, logs, 0.0)), -jnp.inf), best
 
 
 def log_pmf(
@@ -85,8 +93,8 @@ def log_pmf(
 ) -> Float[Array, "k+1"]:
     """ln P of every candidate, then of bottom (last)."""
     epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
-    logs, log_z = _weights(scores, epsilon, where)
-    log_p, log_q = log_release(log_z, epsilon=epsilon, delta=delta, growth=growth)
+    logs, log_sum, best = _weights(scores, epsilon, where)
+    log_p, log_q = log_release(log_sum, best, epsilon=epsilon, delta=delta, growth=growth)
     return jnp.append(log_p + em.normalised(logs), log_q)
 
 
@@ -103,7 +111,7 @@ def supported(
 
     Args:
       key: a PRNG key.
-      scores: counts; one record more raises each by 0 or 1, and at most `growth` of them from 0.
+      scores: counts, whole numbers; one record more raises each by 0 or 1, and at most `growth` of them from 0.
       epsilon, delta: privacy parameters, > 0 and in (0, 1).
       growth: k, at least 1.
       where: which candidates exist, independent of the data.
@@ -111,8 +119,8 @@ def supported(
     Returns:
       Selection(index, ok); ok is False for bottom.
 
-    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE. Not promised: protection from floating-point side channels, or a
-    cryptographic generator.
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE. In float32 a rounding of ln P adds up to 6e-8 (1 + |ln P|) to a privacy
+    loss on either side. Not promised: protection from floating-point side channels, or a cryptographic generator.
 
     Raises:
       TypeError: key is not a PRNG key. ValueError: a parameter out of range.
@@ -124,8 +132,8 @@ def supported(
     """
     key_test, key_choose = jax.random.split(arguments.key(key))
     epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
-    logs, log_z = _weights(scores, epsilon, where)
-    log_p, log_q = log_release(log_z, epsilon=epsilon, delta=delta, growth=growth)
+    logs, log_sum, best = _weights(scores, epsilon, where)
+    log_p, log_q = log_release(log_sum, best, epsilon=epsilon, delta=delta, growth=growth)
     chosen = em.draw(key_choose, logs)
     return released(chosen.index, chosen.ok & random.bernoulli(key_test, log_p, log_q))
 

@@ -88,11 +88,10 @@ class SupportedTree(TreeScore):
         return Block(key=keys, left=empty, right=empty, before=subtrees.before, up_to=subtrees.up_to), below
 
     def _log_release(self, total: Float[Array, ""], points: Points) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """(ln P[some key], ln P[bottom]) from ln of the sum of all weights."""
-        unit = jnp.asarray(self.epsilon, float)
-        log_z = total + unit * self._less(points.n_valid).astype(float)
+        """(ln P[some key], ln P[bottom]) from ln of the sum of all weights, from which epsilon n/2 are subtracted."""
         growth = 2 * jnp.asarray(self.bits, float) - 1
-        return supported.log_release(log_z, epsilon=self.epsilon, delta=self.delta, growth=growth)
+        less = self._less(points.n_valid)
+        return supported.log_release(total, less, epsilon=self.epsilon, delta=self.delta, growth=growth)
 
     def _log_law(self, points: Points, interval: Interval) -> tuple[Float[Array, "2"], Float[Array, ""]]:
         """ln of the probabilities of the keys in the interval and of all others, and that of bottom."""
@@ -114,10 +113,14 @@ class SupportedTree(TreeScore):
         return drawn, random.bernoulli(key_some, *self._log_release(total, points)), {}
 
     def sound(self) -> Bool[Array, ""]:
-        return super().sound() & (jnp.asarray(self.delta, float) > 0)
+        # With other offsets a key that comes into view could weigh more than e^epsilon.
+        offsets = [jnp.asarray(offset, float) for offset in jax.tree.leaves(self.offsets)]
+        return super().sound() & (jnp.asarray(self.delta, float) > 0) & jnp.all(jnp.stack(offsets) == 0)
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta) under ADD_OR_REMOVE_ONE."""
+        """(epsilon, delta) under ADD_OR_REMOVE_ONE; none if the offsets were replaced by others than 0."""
+        if any(planning.numbers(self.offsets)):
+            return Guarantee.none(ADD_OR_REMOVE_ONE)
         epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("epsilon", "delta"))
         return Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
 
@@ -142,10 +145,13 @@ class SupportedTree(TreeScore):
         (0.933, [2, 3])
         """
         bits, epsilon, delta = self._numbers()
-        case = _Supported(bits, epsilon, 0.0, 0.0, 0.0, 0.0)
         n = arguments.integer("n", n, at_least=1)
-        log_z = np.float64(math.log(-case.excess(n, 1.0)))
-        return _failure(log_z, bits, epsilon, delta), case.worst_data(n, 1.0)[0]
+        log_unit, more = log_least_weight(n, epsilon), math.inf
+        while more >= planning.LARGEST:  # where weights were cut, Z is at least as much as they say
+            case = _Supported(bits, epsilon, log_unit)
+            more = math.log(-case.excess(n, 1.0))
+            log_unit += more
+        return _failure(log_unit, bits, epsilon, delta), case.worst_data(n, 1.0)[0]
 
     def _numbers(self) -> tuple[int, float, float]:
         """The numbers in use, on the host."""
@@ -154,7 +160,14 @@ class SupportedTree(TreeScore):
 
 
 class _Supported(planning.Case):
-    """Programmes for the least Z: keys that are not in view weigh nothing."""
+    """Programmes for the least Z: keys that are not in view weigh nothing, and others are weighed in units that Z is not below."""
+
+    def __init__(self, bits: int, epsilon: float, log_unit: float) -> None:
+        super().__init__(bits, epsilon, 0.0, 0.0, 0.0, 0.0)
+        self.log_unit = log_unit
+
+    def log_weight(self, score: Any) -> Any:
+        return score - self.log_unit
 
     def weights(self, n: int, odds: float, level: int) -> np.ndarray:
         weight = super().weights(n, odds, level)
