@@ -90,7 +90,7 @@ from dpjax.verify.plain.quantiles import (
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
 from dpjax.verify.plain.set_cover import greedy_cover, set_cover_law
 from dpjax.verify.plain.stability import stability_law
-from dpjax.verify.plain.supported import supported_law
+from dpjax.verify.plain.supported import supported_law, supported_thresholds_law
 from dpjax.verify.plain.tree_score import flat_tree_score_law, supported_tree_law, tree_score_law
 
 
@@ -241,6 +241,11 @@ def _two_wrong_labels() -> Sample:
     return builders.sample_of(xs, (xs < 20) ^ np.isin(xs, [5, 50]), 6, 63)
 
 
+def _threshold_supported_twin(entry: "Entry") -> np.ndarray:
+    xs, ys = _labelled(entry.data())
+    return np.array(supported_thresholds_law(xs, ys, 6, entry.epsilon, 0.1, math.floor(0.45 * len(xs))))
+
+
 def _threshold_amplified_twin(entry: "Entry") -> np.ndarray:
     xs, ys = _labelled(entry.data())
     correct = [sum((x < j) == y for x, y in zip(xs, ys, strict=True)) for j in range(65)]
@@ -292,6 +297,14 @@ THRESHOLDS = [
         twin=_interval_search_twin(length_search_law, 3),
         alpha=None,
         slow=True,
+    ),
+    Entry(
+        "thresholds.supported",
+        lambda e: thresholds.supported(bits=6, epsilon=e, delta=0.1, alpha=0.9),
+        _two_wrong_labels,
+        4.0,
+        twin=_threshold_supported_twin,
+        alpha=0.9,
     ),
     Entry(
         "thresholds.amplified",

@@ -314,7 +314,7 @@ def test_which_algorithm_is_best_where():
         name("interior_point", bits=66, delta=1e-6) == "supported_tree" == name("interior_point", bits=4096, delta=1e-6)
     )
     assert name("threshold", bits=16, alpha=0.1, delta=1e-6) == "exponential"
-    assert name("threshold", bits=1024, alpha=0.1, delta=1e-6) == "interior.threshold_learner, supported_tree"
+    assert name("threshold", bits=1024, alpha=0.1, delta=1e-6) == "supported"
     assert name("points", bits=4, alpha=0.1) == "exponential" and name("points", bits=64, alpha=0.1) == "hashed"
     given = {"bits": 64, "alpha": 0.1, "delta": 1e-6, "concept": "points"}
     assert name("k_concepts", k=1, **given).startswith("direct_sum")

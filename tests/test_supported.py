@@ -1,6 +1,7 @@
 """The exponential mechanism over what the data support, and over the keys of a tree: privacy over all neighbours, worst data, sizes."""
 
 import dataclasses
+import importlib
 import itertools
 import math
 
@@ -11,17 +12,23 @@ import numpy as np
 import pytest
 from frequencies import FALSE_ALARM, p_value
 
+import dpjax
 from dpjax import Points, Status, bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
+from dpjax.learners import thresholds
 from dpjax.mechanisms import exponential, supported
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import tree_planning
 from dpjax.optimizers.interior_point.supported_tree import least_n, log_least_weight
 from dpjax.verify import exact, histograms, neighbours, probabilities, records
 from dpjax.verify.plain import tree_score as twin
-from dpjax.verify.plain.supported import supported_law
+from dpjax.verify.plain.supported import supported_law, supported_thresholds_law, threshold_scores
+
+of_thresholds = importlib.import_module(
+    "dpjax.learners.thresholds.supported"
+)  # the package has a function of this name
 
 # --------------------------------------------------------------------------------------------------- the mechanism
 
@@ -302,3 +309,90 @@ def test_nothing_is_promised_with_other_offsets():
     other = dataclasses.replace(made, offsets=tree_planning.offsets(a=-10.0, tau=-10.0))
     assert made.sound() and not other.sound()
     assert made.guarantee().delta == 0.01 and math.isinf(other.guarantee().epsilon)
+
+
+# ---------------------------------------------------------------------------------------------------------- thresholds
+
+
+def labelled(n, bits):
+    """All samples of n examples, as multisets of (x, y)."""
+    return itertools.combinations_with_replacement(itertools.product(range(2**bits), (0, 1)), n)
+
+
+@pytest.mark.parametrize(
+    ("bits", "n", "epsilon", "delta", "room"),
+    [(1, 3, 3.0, 0.1, 2), (2, 3, 1.0, 0.1, 3), (2, 3, 6.0, 0.2, 2), builders.thorough(2, 4, 8.0, 0.1, 3)],
+)
+def test_no_replaced_example_exceeds_the_guarantee_of_thresholds(bits, n, epsilon, delta, room):
+    """All samples with all labels: delta and bottom's epsilon are kept, and no more thresholds come and go than are counted."""
+    laws = {
+        sample: np.array(supported_thresholds_law(*zip(*sample, strict=True), bits, epsilon, delta, room))
+        for sample in labelled(n, bits)
+    }
+    worst, losses, moved = 0.0, 0.0, 0
+    for sample, p in laws.items():
+        for i, example in itertools.product(range(n), itertools.product(range(2**bits), (0, 1))):
+            q = laws[tuple(sorted((*sample[:i], *sample[i + 1 :], example)))]
+            worst = max(worst, float(np.maximum(p - math.exp(epsilon) * q, 0).sum()))
+            losses = max(losses, abs(math.log(p[-1] / q[-1])))
+            moved = max(moved, int(np.sum((p > 0) != (q > 0))))
+    used = min(delta, 1 / 8, epsilon / 8)
+    counted = 2 * (n + 2) * (bits + 1)
+    assert 0 < moved <= counted and worst <= used * moved / counted * (1 + 1e-9) and losses <= epsilon
+    assert worst > 0.9 * used / counted  # what enters has the probability that it may have
+
+
+@pytest.mark.parametrize(
+    ("bits", "n", "room", "epsilon"), [(1, 3, 3, 1.0), (2, 4, 4, 1.0), (2, 4, 9, 0.7), (3, 3, 3, 1.3)]
+)
+def test_the_least_weight_of_thresholds_is_a_bound_for_all_realizable_data(bits, n, room, epsilon):
+    least = math.inf
+    for xs in itertools.combinations_with_replacement(range(2**bits), n):
+        for target in range(2**bits + 1):
+            ys = [int(x < target) for x in xs]
+            scores = [score for score in threshold_scores(xs, ys, bits, room) if score >= 1]
+            least = min(least, sum(math.exp(epsilon / 2 * score) for score in scores))
+    assert math.log(least) >= of_thresholds.log_least_weight(room, epsilon) - 1e-12
+
+
+@pytest.mark.parametrize("bits", [1, 30, 31, builders.thorough(62), builders.thorough(300)])
+def test_a_threshold_errs_on_fewer_than_it_may(bits):
+    """Everything at one end, on both sides of a gap, or at all scales; with n by the theorem, also where a limb ends."""
+    learner = thresholds.supported(bits=bits, epsilon=2.0, delta=1e-3, alpha=0.5)
+    n = next(n for n in range(20, 4000) if n // 4 >= of_thresholds.errors(bits, 2.0, 1e-3, 0.1, n))
+    last, middle = 2**bits - 1, 2 ** (bits - 1)
+    cases = [
+        ([0] * n, [0] * n),
+        ([0] * n, [1] * n),
+        ([last] * n, [1] * n),
+        ([last] * n, [0] * n),
+        ([middle - 1] * (n // 2) + [middle] * (n - n // 2), [1] * (n // 2) + [0] * (n - n // 2)),
+        ([max(middle - 2**k, 0) for k in (i % bits for i in range(n))], [int(i % bits > 0) for i in range(n)]),
+    ]
+    run = jax.jit(jax.vmap(lambda key, sample: learner(key, sample), in_axes=(0, None)))
+    for xs, ys in cases:
+        ys = [int(x < max(x for x, y in zip(xs, ys, strict=True) if y) + 1) for x in xs] if any(ys) else ys
+        sample = builders.sample_of(xs, ys, bits)
+        bottom = float(learner.failure_probability(sample, error=0.25))
+        assert bottom <= 0.1
+        outcome = run(jax.random.split(jax.random.key(1), 40), sample)
+        drawn = wide.to_ints(outcome.hypothesis)
+        for j, status in zip(drawn, np.asarray(outcome.status).tolist(), strict=True):
+            missed = sum((x < j) != bool(y) for x, y in zip(xs, ys, strict=True))
+            assert status == Status.BOTTOM or (status == Status.OK and missed < n // 4 and j <= 2**bits)
+
+
+def test_sizes_of_thresholds():
+    """At most T - 1 errors with T = 77 and 85; the learner's own size by Theorem 2.14 is larger than what `choose` shows to be enough."""
+    assert [of_thresholds.errors(bits, 1.0, 1e-6, 0.05, 1000) for bits in (64, 1024)] == [77, 85]
+    learner = thresholds.supported(bits=64, epsilon=1.0, delta=1e-6, alpha=0.2)
+    n = learner.sample_size(alpha=0.2, beta=0.1)
+    assert learner.room(np.int64(n), np) >= of_thresholds.errors(64, 1.0, 1e-6, 0.05, n)
+    chosen = dpjax.choose("threshold", bits=64, epsilon=1.0, delta=1e-6, alpha=0.1)
+    assert chosen.name == "supported" and chosen.n < n
+    made = chosen.algorithm
+    assert int(made.room(jnp.int32(chosen.n))) >= of_thresholds.errors(64, 1.0, 1e-6, 0.09, chosen.n)
+    with pytest.raises(ValueError, match=r"alpha must be >= 0\.2"):
+        learner.sample_size(alpha=0.1, beta=0.1)
+    with pytest.raises(ValueError, match="bits must be from 1 to 4094, got 4095"):
+        thresholds.supported(bits=4095, epsilon=1.0, delta=1e-6, alpha=0.2)

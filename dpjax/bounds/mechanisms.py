@@ -216,12 +216,13 @@ def choosing_mechanism_privacy(growth: int, alpha: float, epsilon: float, delta:
     return 8.0 / (alpha * epsilon) * (math.log(growth) + grown - math.log(delta))
 
 
-def supported_test(growth: int, epsilon: Any, delta: Any, *, xp: Any = np) -> tuple[Any, Any]:
+def supported_test(growth: int, epsilon: Any, delta: Any, *, monotone: bool = True, xp: Any = np) -> tuple[Any, Any]:
     """(rho, ln edge) of the exponential mechanism over what the data support; see `dpjax.mechanisms.supported`.
 
     Args:
-        growth: how many scores one record more can raise from 0.
+        growth: how many scores one record more can raise from 0; or, if not monotone, how many come into view or leave it.
         epsilon, delta: privacy parameters, > 0 and in (0, 1).
+        monotone: whether neighbours' scores differ by 0 or 1 all in one direction; else by 1 at most, each in its own.
         xp: `numpy`, or `jax.numpy` for arrays and traced numbers, which pass unchecked.
 
     Raises:
@@ -235,16 +236,17 @@ def supported_test(growth: int, epsilon: Any, delta: Any, *, xp: Any = np) -> tu
         arguments.integer("growth", growth, at_least=1)
         arguments.positive(epsilon=epsilon)
         arguments.fractions(delta=delta)
-    used = xp.minimum(xp.minimum(delta, 0.125), epsilon / 4)
-    rho = epsilon / (epsilon + 4 * used)
-    return rho, xp.log(rho / (1 + rho)) + xp.log(growth) + epsilon - xp.log(used)
+    unit = epsilon if monotone else epsilon / 2
+    used = xp.minimum(xp.minimum(delta, 0.125), unit / 4)
+    rho = epsilon / (unit + 4 * used)
+    return rho, xp.log(rho / (1 + rho)) + xp.log(growth) + unit - xp.log(used)
 
 
-def supported_weight(growth: int, beta: float, epsilon: float, delta: float) -> float:
+def supported_weight(growth: int, beta: float, epsilon: float, delta: float, *, monotone: bool = True) -> float:
     """The least ln Z with which the exponential mechanism over what the data support releases a candidate with probability 1 - beta.
 
     Args:
-        growth, epsilon, delta: as for `supported_test`.
+        growth, epsilon, delta, monotone: as for `supported_test`.
         beta: failure probability, in (0, 1).
 
     Raises:
@@ -255,7 +257,7 @@ def supported_weight(growth: int, beta: float, epsilon: float, delta: float) -> 
         15.73
     """
     arguments.fractions(beta=beta)
-    rho, log_edge = (float(x) for x in supported_test(growth, epsilon, delta))
+    rho, log_edge = (float(x) for x in supported_test(growth, epsilon, delta, monotone=monotone))
     share = 1 / (1 + rho)  # of bottom at the edge
     if beta > share:
         return log_edge + math.log((1 - beta) / (1 - share))

@@ -12,6 +12,7 @@ error above alpha is at most l and errs on all examples in [l, t), whose number 
 | `length_search`, `power_search` | `bounds.interval_search` |
 | `rec_concave` | `bounds.rec_concave_error`, with alpha = 2 k/n |
 | `amplified` | the optimiser's `error`, with alpha = 2 k/n |
+| `supported` | T - 1, with alpha = 2 T/n |
 | `interior` | m - 1, if the best solver of the interior point problem gets 2m points |
 
 The exponential mechanism has a second bound, over data and coins at once: each of at most 2^d thresholds of error above alpha weighs on
@@ -34,6 +35,7 @@ from dpjax.domains import wide
 from dpjax.learners import interior
 from dpjax.learners import thresholds as learners
 from dpjax.learners.thresholds import intervals
+from dpjax.learners.thresholds.supported import errors as least_room
 from dpjax.optimizers import quasi_concave
 
 _HAIR = 1 + 1e-9
@@ -156,6 +158,33 @@ def amplified(question: Question) -> Offer:
     return _by_alpha(question, "amplified", errors, lambda alpha: learners.amplified(**given, alpha=alpha, beta=beta))
 
 
+def supported(question: Question) -> Offer:
+    """The choice among the thresholds that the sample supports: at most T - 1 errors, and T large enough that it is rarely bottom."""
+    question.public_size()
+    question.approximate()
+    if question.bits + 2 > wide.MAX_BITS:
+        raise UnavailableError(f"needs two bits more, of {wide.MAX_BITS}")
+    budget = question.bits, question.epsilon, question.delta
+
+    def room(n: int, own: float) -> int:
+        return least_room(*budget, own, n)
+
+    def least(own: float) -> int:
+        n, before = 1, 0
+        while n > before:  # the least fixed point, from below
+            before, n = n, min(population(room(n, own) - 1, question.alpha, question.beta - own), LARGEST)
+        return n
+
+    n, share = min((least(share * question.beta), share) for share in SHARES)
+
+    def made(n: int) -> Any:
+        alpha = 2 * (room(n, share * question.beta) + 0.5) / n  # T is rounded down
+        given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
+        return learners.supported(**given, alpha=alpha)
+
+    return Offer(n, made, "supported")
+
+
 def by_interior_points(question: Question, planned: bool = True) -> Offer:
     """The learner by interior points: distance 2 under ADD_OR_REMOVE_ONE, 4 under REPLACE_ONE; for `planned` see `interior_points.best`."""
     if question.bits + 1 > wide.MAX_BITS:
@@ -194,4 +223,5 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("power_search", _search(learners.power_search, "power_search")),
     Candidate("rec_concave", rec_concave),
     Candidate("amplified", amplified),
+    Candidate("supported", supported),
 )

@@ -2,8 +2,9 @@
 
 The numbers range from d (the exponential mechanism), through noisy binary search (for the threshold, or for a length: d^1/2 with delta) and
 polylog(d) (binary search for the power of a length), to RecConcave's 8^(log* d), the 2^(log* d) optimiser, TreeLog's log* d, and
-log d of the supported tree, whose constants are the smallest. All are under replace-one; the last two, whose proofs are for insertions and
-deletions, run at a quarter of epsilon (a replaced example moves their multiset by up to 4 steps).
+log d of the supported tree and of supported thresholds, whose constants are the smallest. All are under replace-one; TreeLog and the
+supported tree, whose proofs are for insertions and deletions, run at a quarter of epsilon (a replaced example moves their multiset by up to
+4 steps).
 
 The target is floor(2^d / 3), because all searches for a length use blocks of 2^j points, which would hit 2^(d-1) by themselves.
 """
@@ -38,6 +39,7 @@ EXPERIMENT = Experiment(
                 "2^log* optimiser": [8, 32],
                 "TreeLog, composition": [8, 64, 1024],
                 "supported tree": [8, 64, 1024],
+                "supported thresholds": [8, 32, 128, 512, 1024],
             },
             "draws": {"2^log* optimiser": 4, "other": 16},
             "rtol": 0.05,
@@ -56,6 +58,7 @@ EXPERIMENT = Experiment(
                 "2^log* optimiser": [8, 16, 32, 64, 128],
                 "TreeLog, composition": WIDTHS,
                 "supported tree": WIDTHS,
+                "supported thresholds": WIDTHS,
             },
             "draws": {"2^log* optimiser": 16, "other": 128},
             "rtol": 0.01,

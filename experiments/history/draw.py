@@ -20,6 +20,7 @@ LOOKS = {
     "TreeLog, composition": ("*", style.COLOURS[0]),
     "TreeLog, slicing": ("x", style.COLOURS[0]),
     "supported tree": ("h", "black"),
+    "supported thresholds": ("p", "black"),
 }
 
 

@@ -12,6 +12,7 @@ from dpjax.accounting import REPLACE_ONE
 from dpjax.concepts import thresholds as concept
 from dpjax.data.sample import bucket
 from dpjax.learners import interior, pac, thresholds
+from dpjax.learners.thresholds.supported import errors
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning
 from dpjax.optimizers.quantiles import half_slice
@@ -24,7 +25,7 @@ EXPONENTIAL, BINARY = "exponential mechanism", "binary search"
 LENGTH, POWER = "search for a length", "search for a power"
 REC_CONCAVE, AMPLIFIED = "RecConcave, N=", "2^log* optimiser"
 COMPOSITION, SLICING = "TreeLog, composition", "TreeLog, slicing"
-SUPPORTED = "supported tree"
+SUPPORTED, DIRECTLY = "supported tree", "supported thresholds"
 ACCOUNTANT = {COMPOSITION: "optimal", SLICING: "slicing"}
 STEPS = 4  # of add/remove by which a replaced example changes a solver's multiset; see `dpjax.learners.interior`
 FIRST_GUESS = {
@@ -35,6 +36,7 @@ FIRST_GUESS = {
     AMPLIFIED: 3500,
     COMPOSITION: 9000,
     SUPPORTED: 2000,
+    DIRECTLY: 800,
 }
 
 
@@ -53,6 +55,8 @@ def learner(name: str, bits: int, settings: Settings) -> Any:
         return thresholds.binary_search(**budget)
     if name == AMPLIFIED:
         return thresholds.amplified(**budget, alpha=alpha, beta=settings["beta"])
+    if name == DIRECTLY:
+        return thresholds.supported(**budget, alpha=alpha)
     if name in (LENGTH, POWER):
         make = thresholds.length_search if name == LENGTH else thresholds.power_search
         return make(**budget, alpha=alpha, calibration=calibration)
@@ -130,6 +134,8 @@ def asked(name: str, bits: int, settings: Settings) -> float:
     alpha, beta, epsilon, delta = (settings[key] for key in ("alpha", "beta", "epsilon", "delta"))
     if name == EXPONENTIAL:
         return bounds.exponential_mechanism(bits * math.log(2) + math.log1p(2.0**-bits), alpha, beta, epsilon)
+    if name == DIRECTLY:
+        return _supported(bits, alpha, beta, epsilon, delta)
     if name.startswith(REC_CONCAVE):
         depth = min(int(name.removeprefix(REC_CONCAVE)), bounds.log_star(2**bits))
         return bounds.rec_concave(2**bits, depth, alpha, beta, epsilon, delta, calibration="printed")
@@ -139,6 +145,14 @@ def asked(name: str, bits: int, settings: Settings) -> float:
     if name == BINARY:
         return bounds.binary_search(bits, alpha, beta, float(made.comparison_epsilon()))
     return bounds.interval_search(int(made.comparisons()), alpha, beta, **made.budget())
+
+
+def _supported(bits: int, alpha: float, beta: float, epsilon: float, delta: float) -> float:
+    """The least n = T/alpha, as T grows like ln n."""
+    n, before = 1.0, 0.0
+    while n > before:
+        before, n = n, errors(bits, epsilon, delta, beta, math.ceil(n)) / alpha
+    return n
 
 
 def _planned(settings: Settings) -> list[Row]:

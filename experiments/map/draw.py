@@ -27,7 +27,8 @@ COLOUR = {
     "tree_score": 2,
     "tree_log": 3,
     "supported_tree": 0,
-    "interior.threshold_learner": 0,
+    "interior.threshold_learner": 2,
+    "supported": 0,
     "amplified": 5,
     "approximate": 6,
     "direct": 2,
@@ -51,6 +52,7 @@ WORDS = {
     "rank_exponential": captions.words("rank exponential"),
     "tree": "hierarchical histogram",
     "interior.threshold_learner": "interior point around the boundary",
+    "supported": "supported thresholds",
 }
 AXES = {"d": "d (bits)", "k": "k (concepts)", "n": "n (examples)", "q": "q (quantiles)", "D": "D (axes)"}
 WHITE = "#f4f4f4"

@@ -9,6 +9,7 @@
 | `power_search` | noisy binary search for its power of two (BNS §3.2) | (epsilon, delta) | log d log log d |
 | `rec_concave` | LearnThresholds (BNS §3.4) | (epsilon, delta) | 8^N (log ... log d) / (alpha epsilon) |
 | `amplified` | the optimiser of CLNSS Theorem 1.2 in RecConcave's place | (epsilon, delta) | 2^N (log ... log d) / (alpha epsilon) |
+| `supported` | exponential mechanism over the thresholds that the sample supports | (epsilon, delta) | log (n d) / (alpha epsilon) |
 
 Neighbouring samples differ by the replacement of one example (x, y) by any other, whatever its label; the number of examples is public.
 Every learner can be called for a draw, and has a guarantee, its theorem's sample size and, given a sample, the exact law of its hypothesis.
@@ -34,6 +35,7 @@ from dpjax.learners.thresholds.exponential import ThresholdExponential, exponent
 from dpjax.learners.thresholds.length_search import LengthSearch, length_search
 from dpjax.learners.thresholds.power_search import PowerSearch, power_search
 from dpjax.learners.thresholds.rec_concave import ThresholdRecConcave, rec_concave
+from dpjax.learners.thresholds.supported import ThresholdSupported, supported
 
 __all__ = [
     "BinarySearch",
@@ -43,6 +45,7 @@ __all__ = [
     "ThresholdErm",
     "ThresholdExponential",
     "ThresholdRecConcave",
+    "ThresholdSupported",
     "amplified",
     "binary_search",
     "erm",
@@ -50,4 +53,5 @@ __all__ = [
     "length_search",
     "power_search",
     "rec_concave",
+    "supported",
 ]

@@ -95,7 +95,10 @@ class SupportedTree(TreeScore):
 
     def _log_law(self, points: Points, interval: Interval) -> tuple[Float[Array, "2"], Float[Array, ""]]:
         """ln of the probabilities of the keys in the interval and of all others, and that of bottom."""
-        masses = self._log_masses(points, interval)
+        return self._released(self._log_masses(points, interval), points)
+
+    def _released(self, masses: Float[Array, "2"], points: Points) -> tuple[Float[Array, "2"], Float[Array, ""]]:
+        """ln of the probabilities of the parts of the sum of all weights, and that of bottom."""
         total = logspace.logsumexp(masses)
         log_some, log_none = self._log_release(total, points)
         return log_some + masses - logspace.finite(total), log_none

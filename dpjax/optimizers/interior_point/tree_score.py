@@ -105,7 +105,7 @@ class Items:
         return items - (items > first).astype(jnp.int32) - (items > second).astype(jnp.int32)
 
 
-def _items(points: Points, *silent: UInt32[Array, "limbs"]) -> Items:
+def items_of(points: Points, *silent: UInt32[Array, "limbs"]) -> Items:
     """Items of sorted points; the silent ones must be in order, too."""
     x, places = points.x, []
     for i, extra in enumerate(silent):
@@ -281,7 +281,7 @@ class TreeScore(InteriorPoint):
         """ln of the weight of the keys in the interval, and of that of all others."""
         everything = wide.largest(jnp.asarray(self.bits, jnp.int32), self.limbs + 1)
         ends = [wide.resize(wide.minimum(end, everything), self.limbs) for end in (interval.low, interval.high)]
-        items = _items(points, *ends)
+        items = items_of(points, *ends)
         beyond = [wide.less(everything, end) for end in (interval.low, interval.high)]
         low, high = (jnp.where(out, NEVER, place) for out, place in zip(beyond, items.silent, strict=True))
 
@@ -322,7 +322,7 @@ class TreeScore(InteriorPoint):
         """(a key with items below it, or one of an empty subtree; ln of the sum of all weights)."""
         key_limbs, key_height, key_bits = jax.random.split(key, 3)
         # An item at 0 that counts nothing: then there is one even where there are no points.
-        items = _items(points, jnp.zeros((self.limbs,), jnp.uint32))
+        items = items_of(points, jnp.zeros((self.limbs,), jnp.uint32))
         entry, total = self._entry(key_limbs, items)
         height = jnp.where(entry.kind == 0, entry.root, self._height(key_height, items, entry))
         # The digits above the root's last one; its own, if the key is the root or on its right; random ones; the key's last one.

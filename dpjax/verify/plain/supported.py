@@ -1,4 +1,4 @@
-"""A naive exact reference for the exponential mechanism over what the data support."""
+"""Naive exact references for the exponential mechanism over what the data support, and for the learner of thresholds by it."""
 
 import math
 from collections.abc import Sequence
@@ -16,3 +16,47 @@ def supported_law(scores: Sequence[float], epsilon: float, delta: float, growth:
     edge = rho / (1 + rho) * growth * math.exp(epsilon) / used
     bottom = 1 - rho / (1 + rho) * whole / edge if whole <= edge else (edge / whole) ** rho / (1 + rho)
     return [*((1 - bottom) * weight / whole if whole else 0.0 for weight in weights), bottom]
+
+
+def both_ways_law(scores: Sequence[float], epsilon: float, delta: float, growth: int) -> list[float]:
+    """The same with weights e^(epsilon score/2), for scores that move both ways.
+
+    >>> [round(p, 3) for p in both_ways_law([0, 3, 3], 2.0, 0.1, 1)]
+    [0.0, 0.445, 0.445, 0.11]
+    """
+    unit = epsilon / 2
+    weights = [math.exp(unit * score) if score >= 1 else 0.0 for score in scores]
+    whole, used = sum(weights), min(delta, 1 / 8, unit / 4)
+    rho = epsilon / (unit + 4 * used)
+    edge = rho / (1 + rho) * growth * math.exp(unit) / used
+    bottom = 1 - rho / (1 + rho) * whole / edge if whole <= edge else (edge / whole) ** rho / (1 + rho)
+    return [*((1 - bottom) * weight / whole if whole else 0.0 for weight in weights), bottom]
+
+
+def supported_thresholds_law(
+    xs: Sequence[int], ys: Sequence[int], bits: int, epsilon: float, delta: float, room: int
+) -> list[float]:
+    """P[j] for j = 0, ..., 2^bits, then P[bottom], of the learner of thresholds that answers with fewer than `room` errors.
+
+    >>> law = supported_thresholds_law([0, 1, 1], [1, 0, 0], 1, 8.0, 0.1, 3)
+    >>> max(range(3), key=law.__getitem__)
+    1
+    """
+    return both_ways_law(threshold_scores(xs, ys, bits, room), epsilon, delta, 2 * (len(xs) + 2) * (bits + 1))
+
+
+def threshold_scores(xs: Sequence[int], ys: Sequence[int], bits: int, room: int) -> list[int]:
+    """min(points below the key 2j + 2, room - errors) for j = 0, ..., 2^bits; `room` more points are at both ends.
+
+    >>> threshold_scores([0, 1, 1], [1, 0, 0], 1, 3)
+    [2, 3, 1]
+    """
+    points = [2 * x + 3 for x in xs] + [1, 2 ** (bits + 1) + 3] * room
+    scores = []
+    for j in range(2**bits + 1):
+        key = 2 * j + 2
+        reach = key & -key
+        below = sum(key - reach < point < key + reach for point in points)
+        missed = sum((x < j) != bool(y) for x, y in zip(xs, ys, strict=True))
+        scores.append(min(below, room - missed))
+    return scores

@@ -1,0 +1,280 @@
+"""Thresholds by one choice among the keys of a tree that the sample supports: errors in proportion to ln(n d/delta), not to d.
+
+**Keys.** The search tree of `interior_point.tree_score` over {0, ..., 2^(d+2) - 1}, in which the threshold j is the key 2j + 2 and an
+example at x is the point 2x + 3, between the keys of x and x + 1. T more points at 1 count as examples in front of all that are labelled
+1, and T more at 2^(d+1) + 3 as examples behind all that are labelled 0: no threshold errs on them. Let m_j be the number of points in the
+subtree of the key of j, L(j) the number of examples on which c_j errs, and, for a public number T,
+
+    u(j) = min(m_j, T - L(j)).
+
+`dpjax.mechanisms.supported` chooses among thresholds with u >= 1, with probability proportional to e^(epsilon u/2), or gives bottom. So an
+answer errs on fewer than T examples, whatever the labels are.
+
+**Private**: (epsilon, delta) under REPLACE_ONE, for any sample; n is public, and so may T be. If one example is replaced, m_j and L(j)
+change by at most 1, and so does u. Thresholds come into view or leave it from and to u = 0. Those in view without an extra point have an
+example below them: n examples have at most n (d + 1) such keys, d + 1 on the search path of each. Those with an extra point are at most
+2 (d + 1). In both samples together these are at most k = 2 (n + 2) (d + 1).
+
+**Useful.** Let the sample be realizable. Then there is a threshold with u = T, or there are three with
+
+    u = T - l,    u = T - r,    u = l + r,    hence    ln Z >= min( epsilon T/2, (epsilon/2) (2T/3) + ln 3 )
+
+for the sum Z of all weights, up to rounding (`log_least_weight`). Cut points off from both ends, keeping l points labelled 1 nearest to
+the boundary, and r labelled 0. Of the keys between the least and the greatest that are left, the shallowest one, y, is a threshold's (keys
+of points are leaves), and has all of them below it: m_y >= l + r. It errs on the e points between it and the boundary; cut off what is
+behind it, so that l or r becomes e. (If all that are left are at one x, take the key beside it on the boundary's side, of no errors.) Go
+on up to the first y with l + r <= T - e: it has u >= l + r, and the last cuts on both sides have u = T - l and T - r, as m is larger.
+Without a cut on one side, l or r is at least T, so that e = 0 there and u = T. For a given sum of the exponents three powers are least
+where these are equal.
+
+So T = (3/epsilon) (ln Z - ln 3), with the ln Z of `bounds.supported_weight`, about ln(n d/delta): at epsilon = 1, delta = 1e-6, beta = 0.05
+and n = 1000, T is 77 at d = 64 and 85 at d = 1024.
+
+Its plain twin is `dpjax.verify.plain.supported.supported_thresholds_law`.
+"""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax import bounds
+from dpjax.accounting import REPLACE_ONE, Guarantee
+from dpjax.core import arguments, bisection, logspace
+from dpjax.core.pytree import frozen, static
+from dpjax.data.algorithm import whole
+from dpjax.data.points import Points
+from dpjax.data.sample import Sample
+from dpjax.domains import wide
+from dpjax.domains.events import Accurate, Interval
+from dpjax.learners.thresholds.base import ThresholdLearner, domain
+from dpjax.mechanisms import supported as mechanism
+from dpjax.optimizers.interior_point import tree_planning as planning
+from dpjax.optimizers.interior_point.supported_tree import SupportedTree
+from dpjax.optimizers.interior_point.tree_score import Items, Subtrees, items_of
+
+
+@frozen
+class _Thresholds(SupportedTree):
+    """The tree with thresholds as its keys, for one sample.
+
+    Attributes:
+      errors: L of a key that has so many points before it.
+      points_before: how many points the first items stand for.
+      room: T.
+      examples: n.
+    """
+
+    errors: Int[Array, "more"]
+    points_before: Int[Array, "more"]
+    room: Int[Array, ""]
+    examples: Int[Array, ""]
+
+    def _less(self, points: Int[Array, ""]) -> Int[Array, ""]:
+        """About the best score."""
+        return 2 * self.room // 3
+
+    def missed(self, items: Items, subtrees: Subtrees) -> Int[Array, "32 rows"]:
+        """L of the keys."""
+        return self.errors[items.counted(subtrees.under)]
+
+    def _log_keys(self, items: Items, subtrees: Subtrees) -> Float[Array, "32 rows"]:
+        up_to, before = (self.points_before[items.counted(i)] for i in (items.index[None] + 1, subtrees.before))
+        score = jnp.minimum(up_to - before, self.room - self.missed(items, subtrees))
+        # Keys of points are none of thresholds, nor are those behind the last extra point.
+        inside = (subtrees.height > 0) & (items.counted(subtrees.under) < items.points)
+        seen = subtrees.last & inside & (score >= 1)
+        rate = jnp.asarray(self.epsilon, float) / 2
+        return jnp.where(seen, rate * (score - self._less(items.points)).astype(float), -jnp.inf)
+
+    def _log_zero(self, items: Items) -> tuple[Float[Array, ""], Int[Array, ""]]:
+        return jnp.full((), -jnp.inf), jnp.int32(0)
+
+    def _log_release(self, total: Float[Array, ""], points: Points) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        growth = 2.0 * (self.examples + 2).astype(float) * (jnp.asarray(self.bits, float) - 1)
+        given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "growth": growth}
+        return mechanism.log_release(total, self._less(points.n_valid), **given, monotone=False)
+
+    def log_law_of_errors(self, points: Points, allowed: Accurate) -> tuple[Float[Array, "2"], Float[Array, ""]]:
+        """ln of the probabilities of thresholds that err no more than is allowed and of all others, and that of bottom."""
+        items = items_of(points)
+
+        def of_limb(_: None, limb: Array) -> tuple[None, Array]:
+            subtrees = self._subtrees(items, limb)
+            logs, missed = self._log_keys(items, subtrees), self.missed(items, subtrees)
+            good = allowed.allows(missed, self.examples)
+            parts = jnp.where(good, logs, -jnp.inf), jnp.where(good, -jnp.inf, logs)
+            return None, jnp.stack([logspace.logsumexp(part.reshape(-1)) for part in parts])
+
+        _, each = lax.scan(of_limb, None, jnp.arange(self.limbs, dtype=jnp.int32))
+        return self._released(logspace.logsumexp(each.T), points)
+
+
+@frozen
+class View:
+    """A sample as a run and a law use it: the points of the tree in order, and the tree."""
+
+    points: Points
+    tree: _Thresholds
+
+
+@frozen
+class ThresholdSupported(ThresholdLearner):
+    """The exponential mechanism over the thresholds that the sample supports; build it by `supported`.
+
+    Attributes:
+      alpha: approximation parameter; an answer errs on fewer than T = floor(alpha n/2) examples.
+      wider: limbs of a point of the tree (static).
+    """
+
+    bits: Any
+    epsilon: Any
+    delta: Any
+    alpha: Float[Array, ""]
+    limbs: int = static()
+    wider: int = static()
+
+    def sound(self) -> Bool[Array, ""]:
+        return super().sound() & (jnp.asarray(self.delta, float) > 0)
+
+    def prepare(self, sample: Sample) -> View:  # type: ignore[override]
+        bits = jnp.asarray(self.bits, jnp.int32) + 2
+        limbs = self.wider
+        valid, n = sample.valid, sample.n_valid
+        x = wide.select(valid, _doubled(wide.resize(sample.x, limbs), 3), ~jnp.zeros((limbs,), jnp.uint32)[None])
+        y = jnp.where(valid, sample.y, 0)
+        if not sample.ordered:
+            x, y = wide.sort(x, y)
+        row = jnp.arange(x.shape[0] + 2, dtype=jnp.int32)
+        first = wide.one(limbs)
+        last = wide.add(wide.power_of_two(bits - 1, limbs), wide.add(_doubled(first, 0), first))
+        x = wide.concatenate(first[None], x, ~jnp.zeros((1, limbs), jnp.uint32))
+        x = wide.select(row == n + 1, last[None], x)
+        y = jnp.pad(y, 1)
+        room = self.room(n)
+        ones = jnp.cumsum(y, dtype=jnp.int32)
+        zeros = jnp.cumsum(jnp.where((row >= 1) & (row <= n), 1 - y, 0), dtype=jnp.int32)
+        none = jnp.zeros((1,), jnp.int32)
+        counts = jnp.where((row == 0) | (row == n + 1), room, (row <= n).astype(jnp.int32))
+        tree = _Thresholds(
+            bits=bits,
+            limbs=limbs,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            offsets=planning.offsets(a=0.0),
+            errors=jnp.concatenate([none, zeros]) + ones[-1] - jnp.concatenate([none, ones]),
+            points_before=jnp.concatenate([none, jnp.cumsum(counts, dtype=jnp.int32)]),
+            room=room,
+            examples=n,
+        )
+        return View(points=Points(x=x, n_valid=n + 2, ordered=True), tree=tree)
+
+    def room(self, n: Any, xp: Any = jnp) -> Any:
+        """T for n examples; on the host a hair less, as programs round alpha."""
+        share = xp.asarray(self.alpha, float) / 2 * (n.astype(float) if xp is jnp else n * (1 - 1e-6))
+        return xp.floor(share).astype(xp.int32)
+
+    def draw(self, key: Array, view: View) -> Any:
+        y, ok, info = view.tree.draw(key, view.points)
+        j = wide.subtract(wide.shift_right(y, jnp.int32(1)), wide.one(view.tree.limbs))
+        return wide.resize(j, self.limbs), ok, info
+
+    def event(self, view: View, event: Interval | Accurate) -> Interval | Accurate:  # type: ignore[override]
+        return event
+
+    def law(self, view: View, event: Interval | Accurate) -> Float[Array, "2"]:
+        keys, bottom = self._log_law(view, event)
+        return jnp.exp(jnp.stack([keys[0], logspace.logaddexp(keys[1], bottom)]))
+
+    def log_mass(self, view: View, event: Interval | Accurate) -> Float[Array, ""]:
+        return self._log_law(view, event)[0][0]
+
+    def _log_law(self, view: View, event: Interval | Accurate) -> tuple[Float[Array, "2"], Float[Array, ""]]:
+        tree = view.tree
+        if isinstance(event, Accurate):
+            return tree.log_law_of_errors(view.points, event)
+        # The keys from low on are behind the point in front of low's key.
+        beyond = wide.add(wide.power_of_two(tree.bits - 2, tree.limbs), wide.one(tree.limbs))
+        ends = [wide.minimum(wide.resize(end, tree.limbs), beyond) for end in (event.low, event.high)]
+        low, high = (wide.resize(_doubled(end, 1), tree.limbs + 1) for end in ends)
+        return tree._log_law(view.points, Interval(low=low, high=wide.maximum(low, high)))
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta) under REPLACE_ONE, for any labels."""
+        epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("epsilon", "delta"))
+        return Guarantee(epsilon, delta, REPLACE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """The greater of what bottom and Theorem 2.14 need, each at alpha/2 and beta/2, for realizable examples.
+
+        Raises:
+          TypeError, ValueError: alpha or beta outside (0, 1), or an alpha below the learner's own.
+        """
+        own, beta = self.own_alpha(alpha), arguments.known_fraction("beta", beta)
+        bits, epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("bits", "epsilon", "delta"))
+        general = bounds.agnostic(1, own / 2, beta / 2)
+
+        def enough(n: int) -> bool:
+            return float(self.room(np.int64(n), np)) >= errors(int(bits), epsilon, delta, beta / 2, n)
+
+        high = 1
+        while not enough(high):
+            high *= 2
+        # Both sides grow with n, errors like its logarithm.
+        return whole(max(general, bisection.least_int(enough, max(high // 2, 1), high)))
+
+
+def _doubled(x: UInt32[Array, "*n limbs"], more: int) -> UInt32[Array, "*n limbs"]:
+    """2x + more."""
+    limbs = x.shape[-1]
+    twice = wide.add(x, x)
+    return wide.add(twice, jnp.broadcast_to(wide.from_uint32(jnp.uint32(more), limbs), twice.shape))
+
+
+def log_least_weight(room: int, epsilon: float) -> float:
+    """ln of what all thresholds in view weigh together at least, on realizable examples, for T >= 1; see the module."""
+    parts = [epsilon / 2 * ((2 * room + i) // 3) for i in range(3)]
+    return min(epsilon / 2 * room, parts[2] + math.log(sum(math.exp(part - parts[2]) for part in parts)))
+
+
+def errors(bits: int, epsilon: float, delta: float, beta: float, n: int) -> int:
+    """The least T with which n realizable examples give bottom with probability at most beta, whatever they are.
+
+    >>> [errors(bits, 1.0, 1e-6, 0.05, 1000) for bits in (64, 1024)]
+    [77, 85]
+    """
+    growth = 2 * (n + 2) * (bits + 1)
+    needed = bounds.supported_weight(growth, beta, epsilon, delta, monotone=False) * (1 + 1e-12)
+    high = max(3 * math.ceil(needed / epsilon), 1)
+    return bisection.least_int(lambda room: log_least_weight(room, epsilon) >= needed, 1, high)
+
+
+def supported(*, bits: int, epsilon: Any, delta: Any, alpha: Any) -> ThresholdSupported:
+    """The exponential mechanism over the thresholds that the sample supports; see the module.
+
+    Formal guarantees: (epsilon, delta) under REPLACE_ONE, for any labels; an answer errs on fewer than alpha n/2 examples of the sample.
+    Not promised: protection from floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: d, 1 to 4094.
+      epsilon: > 0, finite.
+      delta: in (0, 1).
+      alpha: approximation parameter, in (0, 1).
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
+
+    >>> supported(bits=1024, epsilon=1.0, delta=1e-6, alpha=0.2).guarantee()
+    Guarantee(epsilon=1.0, delta=1e-06, relation='REPLACE_ONE')
+    """
+    bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS - 2)
+    return ThresholdSupported(
+        **domain(bits),
+        wider=wide.limbs_for(bits + 2),
+        epsilon=arguments.epsilon(epsilon),
+        delta=arguments.delta(delta),
+        alpha=arguments.fraction("alpha", alpha),
+    )
