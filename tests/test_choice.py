@@ -1264,6 +1264,8 @@ def test_a_delta_too_small_for_a_solver_is_no_worse_than_none():
     given = {"bits": 1024, "epsilon": 1.0}
     for task, own in [
         ("threshold", {"alpha": 0.05, "relation": "ADD_OR_REMOVE_ONE"}),
+        ("threshold", {"alpha": 0.05}),
+        ("k_concepts", {"alpha": 0.05, "concept": "thresholds", "k": 50}),
         ("cdf", {"alpha": 0.07}),
         ("quantiles", {"alpha": 0.05, "fractions": [0.25, 0.5, 0.75]}),
         ("rectangle", {"alpha": 0.1, "dimensions": 2}),

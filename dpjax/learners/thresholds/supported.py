@@ -248,8 +248,9 @@ def errors(bits: int, epsilon: float, delta: float, beta: float, n: int) -> int:
     """
     growth = 2 * (n + 2) * (bits + 1)
     needed = bounds.supported_weight(growth, beta, epsilon, delta, monotone=False) * (1 + 1e-12)
-    high = max(3 * math.ceil(needed / epsilon), 1)
-    return bisection.least_int(lambda room: log_least_weight(room, epsilon) >= needed, 1, high)
+    three, one = 3 / epsilon * (needed - math.log(3)), 2 / epsilon * needed
+    low, high = max(math.floor(three) - 2, 1), math.ceil(max(three, one)) + 2
+    return bisection.least_int(lambda room: log_least_weight(room, epsilon) >= needed, low, high)
 
 
 def supported(*, bits: int, epsilon: Any, delta: Any, alpha: Any) -> ThresholdSupported:
