@@ -1278,5 +1278,6 @@ def test_a_delta_too_small_for_a_solver_is_no_worse_than_none():
 
 def test_many_thresholds_take_a_solver_with_a_delta_by_optimal_composition():
     made = dpjax.choose("k_concepts", concept="thresholds", k=64, bits=1024, alpha=0.1, epsilon=1.0, delta=1e-6)
-    assert made.name == "direct_sum, optimal, interior.threshold_learner, supported_tree"
+    assert made.name == "direct_sum, optimal, supported"
+    assert made.runner_up.name == "direct_sum, optimal, interior.threshold_learner, supported_tree"
     assert made.n < 70_000 and made.guarantee.covers(1.0, 1e-6)  # 125,147 by basic composition
