@@ -740,6 +740,10 @@ def test_what_was_changed_past_all_checks_is_seen() -> None:
     for name, value in vars(optimizer.budget).items():
         budget = dataclasses.replace(optimizer.budget, **{name: math.nan * value})
         assert not sound(dataclasses.replace(optimizer, budget=budget)), name
+    deeper = quasi_concave.amplified(bits=9, epsilon=1.0, delta=1e-6, depth=2)
+    # The second level would spend the first one's epsilon again.
+    uncounted = dataclasses.replace(deeper.budget, points=deeper.budget.points[:1])
+    assert deeper.sound() and not dataclasses.replace(deeper, budget=uncounted).sound()
     for wrong in (
         {"alpha": jnp.float32(1.5)},
         {"alpha": jnp.float32(-0.5)},

@@ -21,7 +21,7 @@ from dpjax.learners import thresholds
 from dpjax.mechanisms import exponential, supported
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import tree_planning
-from dpjax.optimizers.interior_point.supported_tree import least_n, log_least_weight
+from dpjax.optimizers.interior_point.supported_tree import _failure, least_n, log_least_weight
 from dpjax.verify import exact, histograms, neighbours, probabilities, records
 from dpjax.verify.plain import tree_score as twin
 from dpjax.verify.plain.supported import supported_law, supported_thresholds_law, threshold_scores
@@ -75,7 +75,7 @@ def test_no_raised_scores_exceed_the_guarantee_and_a_larger_growth_does(epsilon,
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 0.1), (0.1, 1e-3), (3.0, 1e-6), (0.01, 0.5)])
 def test_bottom_changes_by_epsilon_at_most_and_nearly_reaches_it(epsilon, delta):
-    """On one candidate and on two that are raised together, with a third that comes into view."""
+    """On two candidates that are raised together, while a third comes into view."""
     counts = range(1, math.ceil(40 / epsilon))
     bottoms = [[supported_law(s, epsilon, delta, 1)[-1] for s in ((n, n, 0), (n + 1, n + 1, 1))] for n in counts]
     losses = [math.log(less / more) for less, more in bottoms if less > 1e-290]
@@ -101,7 +101,7 @@ def test_far_fewer_counts_are_needed_than_by_choosing():
 # ---------------------------------------------------------------------------------------------------------- the tree
 
 
-def tables(domain, largest, epsilon, delta, growth=None):
+def tables(domain, largest, epsilon, delta):
     """The law on every multiset of at most `largest` points, and all neighbours."""
     counts = histograms(domain, range(largest + 1))
     bits = domain.bit_length() - 1
@@ -120,7 +120,7 @@ def tables(domain, largest, epsilon, delta, growth=None):
     [(8, 3, 1.0, 0.1), builders.slow(8, 5, 0.6, 0.05), builders.slow(4, 12, 1.0, 0.02), builders.slow(16, 4, 1.5, 0.1)],
 )
 def test_no_neighbours_exceed_the_guarantee(domain, largest, epsilon, delta):
-    """All multisets; delta is used up, and less epsilon or delta are not kept."""
+    """All multisets; delta is used up."""
     _, p, pairs = tables(domain, largest, epsilon, delta)
     assert delta * 0.99 < exact.sticks(p, pairs, epsilon).max() <= delta * (1 + 1e-9)
 
@@ -161,6 +161,13 @@ def test_the_size_is_enough_on_all_data_and_one_less_is_not(bits, epsilon, delta
     solver = interior_point.supported_tree(bits=bits, epsilon=epsilon, delta=delta)
     n = solver.sample_size(beta=beta)
     assert solver.worst(n)[0] <= beta < solver.worst(n - 1)[0]
+
+
+@pytest.mark.parametrize(("bits", "sizes"), [(8, (20, 52, 53)), (24, (41,)), builders.slow(1024, (67,))])
+def test_the_least_weight_is_that_of_the_worst_data(bits, sizes):
+    solver = interior_point.supported_tree(bits=bits, epsilon=1.0, delta=1e-6)
+    for n in sizes:
+        np.testing.assert_allclose(solver.worst(n)[0], _failure(log_least_weight(n, 1.0), bits, 1.0, 1e-6), rtol=1e-9)
 
 
 def test_the_least_weight_is_a_bound_for_all_data_on_small_domains():
@@ -301,6 +308,12 @@ def test_the_worst_case_is_exact_where_weights_are_beyond_floats():
         x = epsilon * max(scores) + math.log(scores.count(max(scores))) - log_edge
         expected = -rho * x - math.log1p(rho) if x > 0 else math.log1p(-rho / (1 + rho) * math.exp(x))
         assert math.log(failure) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_a_growth_of_none_is_no_parameter():
+    """The edge would be at 0: whatever the data support would be released."""
+    made = supported.mechanism(epsilon=1.0, delta=1e-6)
+    assert made.sound() and not dataclasses.replace(made, growth=0).sound()
 
 
 def test_nothing_is_promised_with_other_offsets():

@@ -11,7 +11,7 @@
   mirror image of the first.)
 - `tree_score`: its theorem, which from 16 bits on is at most 2/epsilon points above its exact worst case (`tree_planning`), or that worst
   case itself where its dynamic programme takes no more than some tens of milliseconds.
-- `supported_tree`: its theorem, which is exact on all domains that were tried.
+- `supported_tree`: its theorem, which is exact on all domains of 3 bits or more that were tried (3, 4, 8, ..., 1024).
 - `rec_concave`: twice the promise that `bounds.rec_concave_error` requires. `tree_log`: the plan by basic composition with one level, whose
   split follows from Lagrange's conditions, or by optimal composition where delta is not small beside epsilon. (Other accountants and
   depths have not won on any domain that can be written down.)

@@ -31,8 +31,7 @@ from dpjax.multi import points as many_points
 
 OWN, FEW = 0.5, 0.1  # of delta for the learners themselves, where they need some
 EXPONENTIAL = ("exponential", "hashed")  # mechanisms to which optimal composition of pure ones leaves less
-EITHER = ("interior.threshold_learner",)  # by a pure solver, or by one with a delta
-QUICK = (*EXPONENTIAL, *EITHER)  # offers in closed form
+EITHER = "interior.threshold_learner"  # by a pure solver, or by one with a delta
 SANITIZER = (0.5, 0.25, 0.1)  # of the budget, for GenericLearner's distribution function
 # The most concepts for which optimal composition is computed; advanced composition has a closed form.
 MOST_OPTIMAL = 2**20
@@ -47,7 +46,7 @@ def _budgets(question: Question, name: str) -> list[tuple[Guarantee, str]]:
     elif delta > 0:
         # Where delta is not small, composition may need most of it.
         shares = (OWN, FEW) if delta > 1e-3 * epsilon else (OWN,)
-        if name in EITHER:
+        if name == EITHER:
             shares = (0.0, *shares)
         found += [_composed(epsilon, delta, k, share) for share in shares]
     return found
@@ -100,7 +99,7 @@ def _direct(single: Candidate) -> Candidate:
         except ValueError:
             return 0.0
 
-    known = single.floor is not None or single.name in QUICK
+    known = single.floor is not None or single.name in EXPONENTIAL  # the offers of the latter are closed forms
     return Candidate(f"direct_sum, {single.name}", offer, floor if known else None)
 
 

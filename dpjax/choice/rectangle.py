@@ -3,9 +3,10 @@
 One way is by slices (CLNSS §1.3.4), with the best solver of the interior point problem and four accountants: basic and optimal composition
 of public slices, that of exponential mechanisms by their ranges, and Reorder-Slice-Compute by the numerical accountant (as printed it has
 never won). The split of the last between noise and computes is not searched for, as `accounting.slicing.split` would do. With the noise's
-rate r, the computes' epsilon e and A = d ln 2 + ln(4D/beta) nats for a solver, n is about A/e + B/r; squares add up in composition, so n is
-least where (r/e)^3 is proportional to 1/A. By the best of eight ratios in 45 random cells, r/e = (45/A)^(1/3)/4 loses 4 % at most, 0.6 % on
-average. Another way is Kearns's learner on sanitized axes (BNS §3.5). All use the theorems in their modules.
+rate r, the computes' epsilon e and A nats for a solver, n is about A/e + B/r; squares add up in composition, so n is least where (r/e)^3
+is proportional to 1/A. A is d ln 2 + ln(4D/beta) for a pure solver, and for one with a delta its points times e. By the best of eight
+ratios in 45 random cells, r/e = (45/A)^(1/3)/4 loses 4 % at most, 0.6 % on average, with pure solvers. Another way is Kearns's learner on
+sanitized axes (BNS §3.5). All use the theorems in their modules.
 """
 
 import dataclasses
@@ -104,25 +105,30 @@ def bounded(question: Question) -> Planned:
 def slicing(question: Question) -> Planned:
     """Noisy sizes, by the numerical accountant; pure solvers, or one that has some of delta."""
     question.approximate()
-    total = planning.kept(*question.step())
-    rate, compute = _scale(question, total, 0.0)
+    total, failure = planning.kept(*question.step()), question.beta / (4 * question.dimensions)
+    nats = question.bits * math.log(2.0) - math.log(failure)
+    rate, compute = _scale(question, total, 0.0, nats)
     plan = _planned("slicing", question, planning.Budget(rate, compute, total), 0.0)
-    own, failure = total.delta / 16, question.beta / (4 * question.dimensions)
-    rough, _ = interior_points.best(question.bits, compute.epsilon, own, failure, planned=False)
+    own = total.delta / 16
+    rough, points = interior_points.best(question.bits, compute.epsilon, own, failure, planned=False)
     if rough.name in interior_points.PURE:
         return plan
     try:
-        rate, compute = _scale(question, total, own)
+        rate, compute = _scale(question, total, own, points * compute.epsilon)
     except ValueError:  # no split keeps the total
         return plan
     shared = _planned("slicing", question, planning.Budget(rate, compute, total), own)
     return min(plan, shared, key=lambda planned: planned[0].needed)
 
 
-def _scale(question: Question, total: Guarantee, own: float) -> tuple[float, Guarantee]:
-    """(the rate of the noise, a compute's guarantee): about the largest with which the accountant keeps the total."""
+def _scale(question: Question, total: Guarantee, own: float, nats: float) -> tuple[float, Guarantee]:
+    """(the rate of the noise, a compute's guarantee): about the largest with which the accountant keeps the total.
+
+    Args:
+      own: delta of a compute.
+      nats: A of the module, about a solver's points times its epsilon.
+    """
     axes = question.dimensions
-    nats = question.bits * math.log(2.0) + math.log(4 * axes / question.beta)
     ratio = 0.25 * (45 / nats) ** (1 / 3)  # see the module
 
     def parts(scale: float) -> tuple[float, Guarantee]:

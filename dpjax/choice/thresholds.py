@@ -19,7 +19,7 @@ The exponential mechanism has a second bound, over data and coins at once: each 
 average at most (1 - alpha (1 - e^(-epsilon/2)))^n of what the target does (`bounds.exponential_points` has the derivation), so that
 2^d (1 - alpha (1 - e^(-epsilon/2)))^n <= beta suffices. The smaller n counts.
 
-b is half of beta; for `exponential`, and for `interior` with a pure solver, it is the best of a few shares.
+b is half of beta; for `exponential`, for `supported`, and for `interior` with a pure solver, it is the best of a few shares.
 """
 
 import math
@@ -174,7 +174,9 @@ def supported(question: Question) -> Offer:
     def least(own: float) -> int:
         n, before = int(supported_floor(question)) + 1, 0
         while n > before:  # the least fixed point, from below
-            before, n = n, population(room(n, own) - 1, question.alpha, question.beta - own)
+            errors = room(n, own)
+            # The learner's own alpha, (2 T + 1)/n, is below 1.
+            before, n = n, max(population(errors - 1, question.alpha, question.beta - own), 2 * errors + 2)
         return n
 
     n, share = min((least(share * question.beta), share) for share in FEW_SHARES)

@@ -170,7 +170,7 @@ class Supported(Chooser):
         return {"epsilon": self.epsilon, "delta": self.delta, "growth": self.growth, "where": data.where}
 
     def sound(self) -> Bool[Array, ""]:
-        return sound(self) & (jnp.asarray(self.delta, float) > 0)
+        return sound(self) & (jnp.asarray(self.delta, float) > 0) & (self.growth >= 1)
 
     def draw(self, key: Array, data: Candidates) -> Any:
         return *supported(key, data.scores, **self._given(data)), {}

@@ -51,8 +51,6 @@ WORDS = {
     "noisy_slices": "slices around noisy ranks",
     "rank_exponential": captions.words("rank exponential"),
     "tree": "hierarchical histogram",
-    "interior.threshold_learner": "interior point around the boundary",
-    "supported": "supported thresholds",
 }
 AXES = {"d": "d (bits)", "k": "k (concepts)", "n": "n (examples)", "q": "q (quantiles)", "D": "D (axes)"}
 WHITE = "#f4f4f4"

@@ -181,11 +181,9 @@ def _tree_score(bits: int, settings: Settings, context: Context) -> tuple[int, i
 
 def _supported_tree(bits: int, settings: Settings, context: Context) -> tuple[int, int]:
     """The worst of all data, by the tree's dynamic programme."""
-    budget = {"bits": bits, "epsilon": settings["epsilon"], "delta": settings["delta"]}
-    solver, stated = (
-        dpjax.optimizers.interior_point.supported_tree(**budget),
-        _interior(bits, settings)["supported_tree"],
-    )
+    given = {"bits": bits, "epsilon": settings["epsilon"], "delta": settings["delta"]}
+    solver = dpjax.optimizers.interior_point.supported_tree(**given)
+    stated = _interior(bits, settings)["supported_tree"]
     return stated, bisection.least_int(lambda n: solver.worst(n)[0] <= settings["beta"], 1, stated)
 
 

@@ -9,7 +9,7 @@ X = {0, ..., 2^bits - 1}, the dataset a multiset whose size is private too.
 | `tree_score` | exponential mechanism on a score with subtrees | (epsilon, 0) | about (bits ln 2 + 2 ln(bits)) / epsilon |
 | `flat_tree_score` | the same under a concave curve, checked by a programme | (epsilon, 0), REPLACE_ONE | 105 at 64 bits, epsilon = 1 |
 | `rec_concave` | RecConcave on the depth (BNS §3.3) | (epsilon, delta) | 8^(log* |X|) |
-| `supported_tree` | the same over keys that the data support | (epsilon, delta) | (3 / epsilon) ln(bits / (6 beta delta)) |
+| `supported_tree` | `tree_score` over keys that the data support | (epsilon, delta) | (3 / epsilon) ln(bits / (6 beta delta)) |
 | `tree_log` | TreeLog (Kaplan et al. 2020, CLNSS §1.3.3) | (epsilon, delta) | log* |X|, or (log* |X|)^1.5 by composition |
 
 Call a solver with a key and `dpjax.Points` (a `Sample` will do: labels are ignored). An event is a half-open interval; the laws are exact.

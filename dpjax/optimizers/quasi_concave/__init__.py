@@ -19,7 +19,7 @@ additive error. Neighbours are datasets whose qualities differ by at most 1 ever
     >>> problem = quasi_concave.problem(pieces, promise=3000, alpha=0.5)
     >>> optimizer = quasi_concave.amplified(bits=24, epsilon=1.0, delta=1e-6)
     >>> round(optimizer.error(0.1)), optimizer.error(0.1) <= 0.5 * 3000
-    (464, True)
+    (330, True)
     >>> outcome = optimizer(jax.random.key(0), problem)
     >>> 0 <= wide.to_ints(outcome.hypothesis)[0] - 2**20 < 9
     True

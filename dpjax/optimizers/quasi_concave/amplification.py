@@ -139,6 +139,7 @@ class Budget:
         delta, beta = jnp.asarray(self.delta, float), jnp.asarray(self.beta, float)
         each = jnp.concatenate([jnp.stack([self.test, self.last]), self.blocks, self.points]).astype(float)
         epsilons = jnp.all((each >= jnp.finfo(each.dtype).tiny) & (each < jnp.inf))
+        epsilons &= self.blocks.shape == self.points.shape  # a missing one would be spent, but not counted
         # All margins together fail with probability (2N + 2) beta, which may be rounded to 1.
         return epsilons & (delta >= 0) & (delta < 1) & (beta > 0) & ((2 * self.levels + 2) * beta <= 1)
 

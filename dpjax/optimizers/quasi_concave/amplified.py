@@ -125,7 +125,7 @@ def amplified(
     fields = base.domain(bits, relation)
     epsilon, delta, beta = arguments.epsilon(epsilon), base.half(delta), arguments.fraction("beta", beta)
     if depth is None and any(arguments.is_traced(value) for value in (epsilon, delta, beta)):
-        raise TypeError("depth must be given for a traced epsilon, delta or beta")
+        raise TypeError("depth must be given for a traced epsilon, delta or beta, got None")
 
     def build(levels: int) -> Amplified:
         budget = _budget((1 << int(fields["bits"])) + 1, epsilon, delta, beta, levels)

@@ -13,12 +13,11 @@ from the numbers in use.
 |---|---|---|
 | RecConcave (learner, optimiser, solver) | epsilon of each of 3N - 2 mechanisms, delta of each A_dist; the learner's alpha | basic |
 | TreeLog, public slices | epsilon of walk, select, count, base; delta of walk, select; m1, m2 | its own: basic or optimal |
-| amplified (learner, optimiser) | the failure that its margins are made for | its own |
+| amplified (learner, optimiser) | epsilon of each of 2N + 2 mechanisms; the failure that its margins are made for | basic |
 | PointLearner, proved | epsilon and delta of the counts and of A_dist; the threshold of both | basic |
 
-The mechanisms of `amplified` share one epsilon and one delta in its privacy proof, so that a total leaves no split open. alpha, m1, m2
-and the margins cost no privacy: they are chosen along with the numbers that do. Set cover's plans are integers and grid points:
-`set_cover_plans` lists them, and `tune.best` compares them.
+alpha, m1, m2 and the margins cost no privacy: they are chosen along with the numbers that do. Set cover's plans are integers and grid
+points: `set_cover_plans` lists them, and `tune.best` compares them.
 """
 
 from collections.abc import Callable

@@ -402,7 +402,7 @@ def san_thresholds(
     >>> float(released.threshold_error(data)) < 0.25, int(released.n_valid) < 100
     (True, True)
     >>> sanitizer.guarantee().covers(1.0, 1.000001e-6), f"{sanitizer.sample_size(alpha=0.5, beta=0.1):.1e}"
-    (True, '2.1e+06')
+    (True, '1.1e+06')
     """
     fields = base.domain(bits, n, at_most=MOST_BITS)
     bits = int(fields["bits"])

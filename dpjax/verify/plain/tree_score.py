@@ -71,7 +71,7 @@ def supported_tree_law(points: Sequence[int], bits: int, epsilon: float, delta: 
     """P[y] for y = 0, ..., 2^bits - 1, then P[bottom], for the exponential mechanism over the keys that the data support.
 
     >>> [round(x, 3) for x in supported_tree_law([1, 1, 1], 1, 1.0, 0.1)]
-    [0.0, 0.618, 0.382]
+    [0.0, 0.613, 0.387]
     """
     scores = tree_scores(points, bits, [0.0] * (bits + 1), [0.0] * (bits + 1))
     return supported_law(scores, epsilon, delta, 2 * bits - 1)
