@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 
 # Okabe and Ito's palette: distinguishable by colour-blind readers too.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+BROWN = "#8c564b"  # where these are not enough
 
 SETTINGS: Any = {
     "figure.dpi": 150,

@@ -19,8 +19,8 @@ LOOKS = {
     "2^log* optimiser": ("P", style.COLOURS[5]),
     "TreeLog, composition": ("*", style.COLOURS[0]),
     "TreeLog, slicing": ("x", style.COLOURS[0]),
-    "supported tree": ("h", "black"),
-    "supported thresholds": ("p", "black"),
+    "supported tree": ("h", style.BROWN),
+    "supported thresholds": ("p", style.BROWN),
 }
 
 

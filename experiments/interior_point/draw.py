@@ -30,7 +30,7 @@ COLOUR = {
     SLICING: style.COLOURS[3],
     PRINTED: style.COLOURS[4],
     AMPLIFIED: style.COLOURS[5],
-    SUPPORTED: "black",
+    SUPPORTED: style.BROWN,
 }
 FLOOR = 1e-12  # the least failure that is drawn
 
