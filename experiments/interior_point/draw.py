@@ -60,7 +60,8 @@ def _draw_least_n(rows: list[Row], settings: Settings, path: pathlib.Path) -> No
             )
     axes.plot([], [], "--", color="grey", linewidth=1, label="dashed, of each colour: proved to suffice")
     _mark_crossings(axes, measured)
-    axes.set(yscale="log", xlabel="d (the domain is {0, ..., $2^d - 1$})", ylabel="points")
+    # Room for the list of crossings below all curves.
+    axes.set(yscale="log", ylim=(0.5, None), xlabel="d (the domain is {0, ..., $2^d - 1$})", ylabel="points")
     style.doubling(axes)
     axes.axvspan(WIDEST * 1.4, axes.get_xlim()[1], color="grey", alpha=0.08, linewidth=0)
     axes.text(WIDEST * 1.6, 5000, "points never\nwritten down", fontsize=7, color="grey", va="center")
