@@ -603,7 +603,7 @@ def test_eager_equals_compiled(name: str) -> None:
 @pytest.mark.thorough
 def test_an_unkept_promise_is_flagged_and_a_hopeless_one_is_bottom() -> None:
     optimizer = three()["amplified"]
-    unkept = dataclasses.replace(HILLS, promise=90.0).problem()
+    unkept = dataclasses.replace(HILLS, promise=120.0).problem()
     hopeless = dataclasses.replace(HILLS, alpha=0.01).problem()
     for problem in (unkept, hopeless):
         assert int(optimizer(jax.random.key(0), problem).status) == Status.BOTTOM
