@@ -514,6 +514,17 @@ def test_another_solver_that_spends_delta():
     assert counted(rectangles.trial, learner, law, learner.sample_size(alpha=0.1, beta=0.1), 8) <= 5
 
 
+@pytest.mark.parametrize("accountant", ["basic", "slicing"])
+def test_every_solver_has_a_name(accountant):
+    """At 1024 bits slices are smallest by the supported tree, whose delta is paid for; without a delta by the tree score."""
+    plans = {name: plan(accountant, bits=1024, solver=name) for name in rectangles.SOLVERS}
+    sizes = {name: found.size for name, found in plans.items()}
+    assert sorted(sizes, key=sizes.__getitem__) == ["supported_tree", "tree_log", "tree_score", "exponential"]
+    assert 2 * sizes["supported_tree"] < sizes["tree_log"] and plans["tree_score"].compute.delta == 0.0
+    learner = rectangles.from_plan(plans["supported_tree"], solver="supported_tree")
+    assert plans["supported_tree"].compute.delta > 0.0 and learner.guarantee().covers(1.0, BUDGET["delta"])
+
+
 # ------------------------------------------------------------------------------------------------------------- errors
 
 

@@ -381,8 +381,8 @@ def rectangles(
       delta: total, in (0, 1); 0 is allowed for "basic" with a pure solver.
       beta: failure is at most beta on `sample_size(alpha, beta)` examples.
       accountant: one of `ACCOUNTANTS`, or "best": the one that needs the fewest positive examples.
-      solver: "exponential", "tree_log", or any factory (epsilon, delta, beta) -> `InteriorPoint` over the same bits with a guarantee of
-        at most (epsilon, delta) under ADD_OR_REMOVE_ONE; beta is its permitted failure probability.
+      solver: one of `SOLVERS`, by the names that `interior_point` gives them, or any factory (epsilon, delta, beta) -> `InteriorPoint` over
+        the same bits with a guarantee of at most (epsilon, delta) under ADD_OR_REMOVE_ONE; beta is its permitted failure probability.
 
     Raises:
       TypeError, ValueError: an argument out of range.

@@ -5,6 +5,7 @@ import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, exponential_rate, exponential_total, slicing
 from dpjax.accounting.bounded import BOUNDED, independent_each, independent_total
@@ -17,7 +18,9 @@ from dpjax.optimizers.interior_point import InteriorPoint
 from dpjax.optimizers.quantiles.base import check_solver
 
 ACCOUNTANTS = ("basic", "optimal", "slicing_printed", "slicing", BOUNDED)
-SOLVERS = ("exponential", "tree_log")
+# Names of solvers, and what each is made with besides epsilon.
+_GIVEN = {"exponential": (), "tree_score": (), "supported_tree": ("delta",), "tree_log": ("delta", "beta")}
+SOLVERS = tuple(_GIVEN)
 MOST_AXES = 2**16  # the plan composes one mechanism per axis, numerically
 # How beta is divided: all solvers together, the test, the noises in the sizes; sampling gets the rest.
 _SOLVERS_SHARE, _TEST_SHARE, _NOISE_SHARE = 0.5, 0.125, 0.125
@@ -241,9 +244,14 @@ def factory(solver: Solver | str, bits: int) -> Solver:
     """The factory of that name, or the given one, checked."""
     if callable(solver):
         return functools.partial(_own, solver)
-    if arguments.choice("solver", solver, SOLVERS) == "exponential":
-        return lambda epsilon, delta, beta: interior_point.exponential(bits=bits, epsilon=epsilon)
-    return lambda epsilon, delta, beta: interior_point.tree_log(bits=bits, epsilon=epsilon, delta=delta, beta=beta)
+    names = _GIVEN[arguments.choice("solver", solver, SOLVERS)]
+    make: Any = getattr(interior_point, solver)
+
+    def made(epsilon: float, delta: float, beta: float) -> InteriorPoint:
+        given = {"delta": delta, "beta": beta}
+        return make(bits=bits, epsilon=epsilon, **{name: given[name] for name in names})
+
+    return made
 
 
 def _own(solver: Solver, epsilon: float, delta: float, beta: float) -> InteriorPoint:
