@@ -32,6 +32,7 @@ from dpjax.mechanisms import (
     permute_and_flip_piecewise,
     report_noisy_max,
     stability,
+    supported,
 )
 from dpjax.verify import (
     audit,
@@ -148,6 +149,7 @@ KEPT = [
     (partition_selection.mechanism(epsilon=0.8, delta=0.01), _log_pmf, histograms(1, range(20))),
     (geometric.mechanism(epsilon=0.8), _geometric_law, histograms(2, [6])),
     (one_sided_geometric.mechanism(epsilon=0.8), _one_sided_law, histograms(1, range(6))),
+    (supported.mechanism(epsilon=0.8, delta=0.1), _log_pmf, histograms(3, range(8))),
     (choosing.mechanism(n=60, epsilon=1.0, delta=0.05, alpha=0.9), _log_pmf, histograms(2, [60])),
 ]
 

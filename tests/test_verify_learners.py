@@ -56,6 +56,11 @@ def length_search(epsilon: Any, delta: Any) -> Any:
     return thresholds.length_search(bits=3, epsilon=epsilon, delta=delta, alpha=0.8)
 
 
+def supported(epsilon: Any, delta: Any) -> Any:
+    """With room for the errors of no example: T = 1 for three of them."""
+    return thresholds.supported(bits=3, epsilon=epsilon, delta=delta, alpha=0.99)
+
+
 @dataclasses.dataclass(frozen=True)
 class Family:
     """Samples of several sizes in one padded shape, and which of them are neighbours (replace one, both directions)."""
@@ -133,6 +138,7 @@ BORDERS = (0, 3, 7, 11, 15, 20, 31, 63)
     "create",
     [
         pytest.param(power_search, marks=pytest.mark.thorough),
+        pytest.param(supported, marks=pytest.mark.thorough),
         *(
             pytest.param(create, marks=pytest.mark.slow)
             for create in (exponential, search, pure_search, base_case, length_search)

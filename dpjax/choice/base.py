@@ -13,6 +13,7 @@ from typing import Any
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, closed_form_epsilon, largest_range
 from dpjax.accounting.composition import FFT_ERROR, composed_delta
+from dpjax.core import arguments
 
 PRECISION = 2.0**-8  # relative precision of an epsilon or alpha that is solved for, rounded up
 EPSILONS = (2.0**-20, 32.0)  # the range in which an epsilon is searched for
@@ -146,6 +147,12 @@ def usable(delta: float) -> None:
     """
     if not 0.0 < delta <= MOST_DELTA:
         raise UnavailableError("needs a delta above 0" if delta == 0.0 else f"uses {MOST_DELTA} of delta at most")
+
+
+def holdable(delta: float) -> None:
+    """UnavailableError for a part of another delta that is too small for an algorithm to be built with it."""
+    if delta < arguments.least():
+        raise UnavailableError(f"needs a delta of {arguments.least():.2g}, got {delta:.2g}")
 
 
 def pure_epsilon(epsilon: float, delta: float) -> float:

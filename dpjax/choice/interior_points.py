@@ -26,8 +26,8 @@ import numpy as np
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.choice.base import EPSILONS, MOST_DELTA, Candidate, Offer, Question, UnavailableError, usable
-from dpjax.core import arguments, bisection
+from dpjax.choice.base import EPSILONS, MOST_DELTA, Candidate, Offer, Question, UnavailableError, holdable, usable
+from dpjax.core import bisection
 from dpjax.optimizers import interior_point
 from dpjax.optimizers.interior_point import planning, tree_planning
 from dpjax.optimizers.interior_point.supported_tree import least_n
@@ -63,8 +63,7 @@ def points_for(name: str, bits: int, epsilon: float, delta: float, beta: float, 
     if name == "tree_score":
         return tree_planning.least_n(bits, epsilon, *_plain(bits), beta, steps or FEW_STEPS)
     usable(delta)
-    if delta < arguments.least():  # of a part of something else: the solver could not be built
-        raise UnavailableError(f"needs a delta of {arguments.least():.2g}, got {delta:.2g}")
+    holdable(delta)
     if name == "supported_tree":
         return least_n(bits, epsilon, delta, beta)
     if name == "rec_concave":

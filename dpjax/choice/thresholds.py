@@ -29,8 +29,8 @@ from typing import Any
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, closed_form_epsilon
 from dpjax.choice import interior_points
-from dpjax.choice.base import LARGEST, SAFE, Candidate, Offer, Question, UnavailableError
-from dpjax.core import arguments, bisection
+from dpjax.choice.base import LARGEST, SAFE, Candidate, Offer, Question, UnavailableError, holdable
+from dpjax.core import bisection
 from dpjax.domains import wide
 from dpjax.learners import interior
 from dpjax.learners import thresholds as learners
@@ -165,8 +165,7 @@ def supported(question: Question) -> Offer:
     question.approximate()
     if question.bits + 2 > wide.MAX_BITS:
         raise UnavailableError(f"needs two bits more, of {wide.MAX_BITS}")
-    if question.delta < arguments.least():  # a part of another delta: the learner could not be built
-        raise UnavailableError(f"needs a delta of {arguments.least():.2g}, got {question.delta:.2g}")
+    holdable(question.delta)
 
     def room(n: int, own: float) -> int:
         return least_room(question.bits, question.epsilon, question.delta, own, n)

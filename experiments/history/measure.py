@@ -26,6 +26,7 @@ LENGTH, POWER = "search for a length", "search for a power"
 REC_CONCAVE, AMPLIFIED = "RecConcave, N=", "2^log* optimiser"
 COMPOSITION, SLICING = "TreeLog, composition", "TreeLog, slicing"
 SUPPORTED, DIRECTLY = "supported tree", "supported thresholds"
+BY_POINTS = (COMPOSITION, SUPPORTED)  # solvers of the interior point problem around the boundary
 ACCOUNTANT = {COMPOSITION: "optimal", SLICING: "slicing"}
 STEPS = 4  # of add/remove by which a replaced example changes a solver's multiset; see `dpjax.learners.interior`
 FIRST_GUESS = {
@@ -74,7 +75,7 @@ def _least_n(settings: Settings, context: Context) -> list[Row]:
 
 
 def _experiment(name: str, bits: int, n: int, capacity: int, settings: Settings) -> pac.Experiment:
-    by_points = name in (COMPOSITION, SUPPORTED)
+    by_points = name in BY_POINTS
     made = _around_boundary(name, bits, n, capacity, settings) if by_points else learner(name, bits, settings)
     distribution = concept.log_uniform(bits=bits, target=2**bits // 3)
     return pac.Experiment(learner=made, distribution=distribution, n=n, alpha=settings["alpha"], capacity=capacity)
@@ -125,7 +126,7 @@ def _plan(accountant: str, bits: int, epsilon: float, delta: float, beta: float)
 
 def _asked(settings: Settings) -> list[Row]:
     """Examples with which an analysis promises an error of at most alpha on the sample, with probability 1 - beta."""
-    names = [name for name in settings["bits"] if name not in (COMPOSITION, SUPPORTED)]
+    names = [name for name in settings["bits"] if name not in BY_POINTS]
     return [exact("asked", name, bits, asked(name, bits, settings)) for bits in settings["asked"] for name in names]
 
 

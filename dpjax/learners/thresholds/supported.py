@@ -53,8 +53,8 @@ from dpjax.domains.events import Accurate, Interval
 from dpjax.learners.thresholds.base import ThresholdLearner, domain
 from dpjax.mechanisms import supported as mechanism
 from dpjax.optimizers.interior_point import tree_planning as planning
-from dpjax.optimizers.interior_point.supported_tree import SupportedTree
-from dpjax.optimizers.interior_point.tree_score import Items, Subtrees, items_of
+from dpjax.optimizers.interior_point.supported_tree import SupportedTree, judged, log_three_powers
+from dpjax.optimizers.interior_point.tree_score import Items, Subtrees, items_of, split
 
 
 @frozen
@@ -105,9 +105,7 @@ class _Thresholds(SupportedTree):
         def of_limb(_: None, limb: Array) -> tuple[None, Array]:
             subtrees = self._subtrees(items, limb)
             logs, missed = self._log_keys(items, subtrees), self.missed(items, subtrees)
-            good = allowed.allows(missed, self.examples)
-            parts = jnp.where(good, logs, -jnp.inf), jnp.where(good, -jnp.inf, logs)
-            return None, jnp.stack([logspace.logsumexp(part.reshape(-1)) for part in parts])
+            return None, split(allowed.allows(missed, self.examples), logs)
 
         _, each = lax.scan(of_limb, None, jnp.arange(self.limbs, dtype=jnp.int32))
         return self._released(logspace.logsumexp(each.T), points)
@@ -150,7 +148,7 @@ class ThresholdSupported(ThresholdLearner):
             x, y = wide.sort(x, y)
         row = jnp.arange(x.shape[0] + 2, dtype=jnp.int32)
         first = wide.one(limbs)
-        last = wide.add(wide.power_of_two(bits - 1, limbs), wide.add(_doubled(first, 0), first))
+        last = wide.add(wide.power_of_two(bits - 1, limbs), wide.from_uint32(jnp.uint32(3), limbs))
         x = wide.concatenate(first[None], x, ~jnp.zeros((1, limbs), jnp.uint32))
         x = wide.select(row == n + 1, last[None], x)
         y = jnp.pad(y, 1)
@@ -186,8 +184,7 @@ class ThresholdSupported(ThresholdLearner):
         return event
 
     def law(self, view: View, event: Interval | Accurate) -> Float[Array, "2"]:
-        keys, bottom = self._log_law(view, event)
-        return jnp.exp(jnp.stack([keys[0], logspace.logaddexp(keys[1], bottom)]))
+        return judged(*self._log_law(view, event))
 
     def log_mass(self, view: View, event: Interval | Accurate) -> Float[Array, ""]:
         return self._log_law(view, event)[0][0]
@@ -220,11 +217,8 @@ class ThresholdSupported(ThresholdLearner):
         def enough(n: int) -> bool:
             return float(self.room(np.int64(n), np)) >= errors(int(bits), epsilon, delta, beta / 2, n)
 
-        high = 1
-        while not enough(high):
-            high *= 2
         # Both sides grow with n, errors like its logarithm.
-        return whole(max(general, bisection.least_int(enough, max(high // 2, 1), high)))
+        return whole(max(general, bisection.least_int(enough, 1)))
 
 
 def _doubled(x: UInt32[Array, "*n limbs"], more: int) -> UInt32[Array, "*n limbs"]:
@@ -236,8 +230,7 @@ def _doubled(x: UInt32[Array, "*n limbs"], more: int) -> UInt32[Array, "*n limbs
 
 def log_least_weight(room: int, epsilon: float) -> float:
     """ln of what all thresholds in view weigh together at least, on realizable examples, for T >= 1; see the module."""
-    parts = [epsilon / 2 * ((2 * room + i) // 3) for i in range(3)]
-    return min(epsilon / 2 * room, parts[2] + math.log(sum(math.exp(part - parts[2]) for part in parts)))
+    return min(epsilon / 2 * room, log_three_powers(2 * room, epsilon / 2))
 
 
 def errors(bits: int, epsilon: float, delta: float, beta: float, n: int) -> int:

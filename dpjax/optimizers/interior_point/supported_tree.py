@@ -104,8 +104,7 @@ class SupportedTree(TreeScore):
         return log_some + masses - logspace.finite(total), log_none
 
     def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
-        keys, bottom = self._log_law(points, interval)
-        return jnp.exp(jnp.stack([keys[0], logspace.logaddexp(keys[1], bottom)]))
+        return judged(*self._log_law(points, interval))
 
     def log_mass(self, points: Points, interval: Interval) -> Float[Array, ""]:
         return self._log_law(points, interval)[0][0]
@@ -162,6 +161,11 @@ class SupportedTree(TreeScore):
         return bits, arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
 
 
+def judged(keys: Float[Array, "2"], bottom: Float[Array, ""]) -> Float[Array, "2"]:
+    """(P[good keys], P[others, or bottom]) from their logarithms."""
+    return jnp.exp(jnp.stack([keys[0], logspace.logaddexp(keys[1], bottom)]))
+
+
 class _Supported(planning.Case):
     """Programmes for the least Z: keys that are not in view weigh nothing, and others are weighed in units that Z is not below."""
 
@@ -191,10 +195,13 @@ def log_least_weight(n: int, epsilon: float) -> float:
     >>> [round(log_least_weight(n, 1.0), 3) for n in (1, 2, 3, 60)]
     [1.0, 1.0, 2.0, 21.099]
     """
-    half = epsilon * (n - n // 2)
-    parts = [epsilon * ((n + i) // 3) for i in range(3)]
-    three = parts[2] + math.log(sum(math.exp(part - parts[2]) for part in parts)) if n > 2 else math.inf
-    return min(half, three)
+    return min(epsilon * (n - n // 2), log_three_powers(n, epsilon) if n > 2 else math.inf)
+
+
+def log_three_powers(exponents: int, unit: float) -> float:
+    """ln of the least sum of three powers of e^unit whose exponents are integers of this sum: as equal as they can be."""
+    parts = [unit * ((exponents + i) // 3) for i in range(3)]
+    return parts[2] + math.log(sum(math.exp(part - parts[2]) for part in parts))
 
 
 def least_n(bits: int, epsilon: float, delta: float, beta: float) -> int:

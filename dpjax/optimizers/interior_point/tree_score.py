@@ -285,10 +285,6 @@ class TreeScore(InteriorPoint):
         beyond = [wide.less(everything, end) for end in (interval.low, interval.high)]
         low, high = (jnp.where(out, NEVER, place) for out, place in zip(beyond, items.silent, strict=True))
 
-        def split(inside: Array, logs: Array) -> Array:
-            parts = jnp.where(inside, logs, -jnp.inf), jnp.where(inside, -jnp.inf, logs)
-            return jnp.stack([logspace.logsumexp(part.reshape(-1)) for part in parts])
-
         def of_block(block: Block) -> Array:
             stop = jnp.broadcast_to(jnp.arange(1, items.rows + 1, dtype=jnp.int32)[None], block.before.shape)
             # How many items there are up to the keys here: the interval's low end is one of these items, its high end is not.
@@ -410,6 +406,12 @@ class TreeScore(InteriorPoint):
         """The numbers in use, on the host."""
         bits = arguments.known_integer("bits", self.bits)
         return bits, arguments.known("epsilon", self.epsilon), *planning.numbers(self.offsets)
+
+
+def split(inside: Bool[Array, "*s"], logs: Float[Array, "*s"]) -> Float[Array, "2"]:
+    """ln of the sum of the weights inside, and of all others."""
+    parts = jnp.where(inside, logs, -jnp.inf), jnp.where(inside, -jnp.inf, logs)
+    return jnp.stack([logspace.logsumexp(part.reshape(-1)) for part in parts])
 
 
 def _running_sums(logs: Float[Array, "n ranks"]) -> Float[Array, "n ranks"]:

@@ -4,27 +4,17 @@ import math
 from collections.abc import Sequence
 
 
-def supported_law(scores: Sequence[float], epsilon: float, delta: float, growth: int) -> list[float]:
-    """P[i], then P[bottom]: candidates are the scores of 1 and more, with weights e^(epsilon score).
+def supported_law(
+    scores: Sequence[float], epsilon: float, delta: float, growth: int, *, monotone: bool = True
+) -> list[float]:
+    """P[i], then P[bottom]: candidates are the scores of 1 and more, weights e^(epsilon score), or e^(epsilon score/2) if not monotone.
 
     >>> [round(p, 3) for p in supported_law([0, 3, 3], 1.0, 0.1, 1)]
     [0.0, 0.382, 0.382, 0.236]
-    """
-    weights = [math.exp(epsilon * score) if score >= 1 else 0.0 for score in scores]
-    whole, used = sum(weights), min(delta, 1 / 8, epsilon / 4)
-    rho = epsilon / (epsilon + 4 * used)
-    edge = rho / (1 + rho) * growth * math.exp(epsilon) / used
-    bottom = 1 - rho / (1 + rho) * whole / edge if whole <= edge else (edge / whole) ** rho / (1 + rho)
-    return [*((1 - bottom) * weight / whole if whole else 0.0 for weight in weights), bottom]
-
-
-def both_ways_law(scores: Sequence[float], epsilon: float, delta: float, growth: int) -> list[float]:
-    """The same with weights e^(epsilon score/2), for scores that move both ways.
-
-    >>> [round(p, 3) for p in both_ways_law([0, 3, 3], 2.0, 0.1, 1)]
+    >>> [round(p, 3) for p in supported_law([0, 3, 3], 2.0, 0.1, 1, monotone=False)]
     [0.0, 0.445, 0.445, 0.11]
     """
-    unit = epsilon / 2
+    unit = epsilon if monotone else epsilon / 2
     weights = [math.exp(unit * score) if score >= 1 else 0.0 for score in scores]
     whole, used = sum(weights), min(delta, 1 / 8, unit / 4)
     rho = epsilon / (unit + 4 * used)
@@ -42,7 +32,8 @@ def supported_thresholds_law(
     >>> max(range(3), key=law.__getitem__)
     1
     """
-    return both_ways_law(threshold_scores(xs, ys, bits, room), epsilon, delta, 2 * (len(xs) + 2) * (bits + 1))
+    growth = 2 * (len(xs) + 2) * (bits + 1)
+    return supported_law(threshold_scores(xs, ys, bits, room), epsilon, delta, growth, monotone=False)
 
 
 def threshold_scores(xs: Sequence[int], ys: Sequence[int], bits: int, room: int) -> list[int]:
