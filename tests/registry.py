@@ -85,6 +85,7 @@ from dpjax.verify.plain.quantiles import (
     joint_law,
     permute_and_flip_laws,
     rank_exponential_laws,
+    supported_laws,
     unbounded_laws,
 )
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
@@ -1020,6 +1021,13 @@ def _ranked_twin(laws_of: Any, **measure: Any) -> Callable[[Entry], np.ndarray]:
     return pmf
 
 
+def _supported_quantiles_twin(entry: Entry) -> np.ndarray:
+    given: dict[str, Any] = {"bits": 3, "epsilon": entry.epsilon, "delta": 0.1, "m": 4}
+    laws = np.array(supported_laws(_counted_values(entry), [0.4, 0.7], **given))
+    answers = in_order(laws[:, :-1]).reshape(64)
+    return np.append(answers, 1 - answers.sum())
+
+
 def _shared_twin(entry: Entry) -> np.ndarray:
     """The first answer is always 0, and the others are those of two quantiles."""
     pair = _ranked_twin(permute_and_flip_laws)(entry)
@@ -1161,6 +1169,19 @@ QUERIES = [
         error=0.4,
         alpha=0.3,
         law_of="quantiles.permute_and_flip",
+        thorough=True,
+    ),
+    Entry(
+        "quantiles.supported",
+        lambda e: quantiles.supported(bits=3, fractions=[0.4, 0.7], epsilon=e, delta=0.1, m=4),
+        _counted,
+        3.0,
+        **_TWO_ANSWERS,
+        twin=_supported_quantiles_twin,
+        events=False,  # events are those of the runs, whose answers are released in order
+        error=0.2,
+        alpha=None,  # m is too small for a promise
+        law_of="interior_point.supported_tree",  # of each run, whose tree has that law
         thorough=True,
     ),
     Entry(

@@ -269,6 +269,7 @@ OF_QUANTILES: tuple[Candidate, ...] = (
     _through("rank_exponential", quantiles.rank_exponential, None, AROUND),
     _through("quantiles.tree", quantiles.tree, None, MANY),
     _through("permute_and_flip", quantiles.permute_and_flip, None, AROUND, levels=False),
+    _through("supported", quantiles.supported, quantiles.supported_floor, AROUND, levels=False),
     Candidate("recursive", recursive, recursive_floor),
     Candidate("direct", direct, direct_floor),
     Candidate("approximate", approximate, approximate_floor),

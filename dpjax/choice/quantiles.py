@@ -28,6 +28,8 @@
 - `rank_exponential`, where there is a delta: its own bound on ranks. (Without one its rate is that of permute-and-flip.) Or, where two
   points are good as above, odds of 2^(d - 1) e^(-lambda t) to 1 in each run, as these two weigh e^(lambda c) + e^(-lambda c) >= 2 together
   (if c > t, z alone weighs e^(lambda t) >= 2). Half a rank is left for f n.
+- `supported`, where there is a delta: its m, which no answer reaches, from f n or from the rank to which f n is rounded: f n - m < #{<= z},
+  an integer, so #{<= z} >= k(n) - m; likewise above.
 - `tree`: its own `sample_size`, with the best number of children.
 - `noisy_slices`, where there is a delta: its own statement, with the m of `interior_points`, at the best of three splits of epsilon. Let
   M/e be the m that a solver requires at e, D/r the error of ranks, and C/s that of the count: the sum of these is least under 2e + r + s =
@@ -51,6 +53,7 @@ from dpjax.choice import interior_points
 from dpjax.choice.base import (
     LARGEST,
     LEAST_DELTA,
+    MOST_DELTA,
     SAFE,
     Candidate,
     Offer,
@@ -69,6 +72,7 @@ from dpjax.optimizers.quantiles.noisy_slices import crowding_error, least_spacin
 from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_error_bound
 from dpjax.optimizers.quantiles.rank_exponential import range_sums
 from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shared, rank_error
+from dpjax.optimizers.quantiles.supported import budgets, least_m, least_m_of_run
 from dpjax.optimizers.quantiles.tree import WIDEST
 from dpjax.optimizers.quantiles.tree import error_bound as tree_error
 
@@ -278,6 +282,27 @@ def rank_exponential(question: Question) -> Offer:
     return Offer(_of_good(question, ranks), lambda n: quantiles.rank_exponential(**given), "rank_exponential")
 
 
+def supported(question: Question) -> Offer:
+    """One choice a fraction among the keys that the data support: no answer errs by m ranks."""
+    question.approximate()
+    epsilon, delta = question.step()
+    given: dict[str, Any] = {"bits": question.bits, "epsilon": epsilon, "delta": delta}
+    m = least_m(**given, fractions=question.fractions, beta=question.beta)
+
+    def make(n: int) -> Any:
+        return quantiles.supported(**given, fractions=question.fractions, m=m)
+
+    return Offer(size_for(m, question.alpha), make, "supported")
+
+
+def supported_floor(question: Question) -> float:
+    """What the first run needs."""
+    if not 0.0 < question.delta <= MOST_DELTA:
+        return 0.0
+    count, given = len(question.fractions), budgets(np.asarray(question.fractions), *question.step(), np)
+    return least_m_of_run(question.bits, [float(each[0]) for each in given], question.beta / count) / question.alpha
+
+
 def tree(question: Question) -> Offer:
     """The tree, by its own worst case: fractions cost next to nothing."""
     epsilon, _ = question.step()
@@ -410,6 +435,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("noisy_slices", noisy_slices, noisy_slices_floor),
     Candidate("rank_exponential", rank_exponential),
     Candidate("tree", tree),
+    Candidate("supported", supported, supported_floor),
     Candidate("direct", direct),
     Candidate("recursive", recursive),
     Candidate("inverse_sensitivity", inverse_sensitivity, inverse_sensitivity_floor),

@@ -25,15 +25,16 @@ of them has score 1. So m V <= delta', and Z <= Z' <= e^epsilon Z + V.
   Z' < edge, both are linear in Z for given V: the inequality holds at the largest Z, which was the first case, and at Z = 0, where it
   says 1 <= e^epsilon (1 - m V), as delta' <= 1/8 and delta' <= epsilon/4.
 
-**Scores that move both ways.** Let whole scores differ by at most 1 between neighbours, each in its own direction, as sums over records
-do when one is replaced, and let k be how many come into view or leave it. With weights e^(epsilon q/2),
+**Scores that move both ways.** Let scores, whole or not, differ by at most 1 between neighbours, each in its own direction, as sums over
+records do when one is replaced. Candidates are those of score above 0, and k is how many come into view or leave it. With weights
+e^(epsilon q/2),
 
     rho = epsilon/(epsilon/2 + 4 delta'),    edge = rho/(1 + rho) k e^(epsilon/2) / delta',    delta' <= epsilon/8,
 
 the same is (epsilon, delta)-private. The parts V and V' of the candidates that only one of the two runs has are at most k e^(epsilon/2)
-together, since each such candidate has score 1: m (V + V') <= delta'. The other parts of Z and Z' differ by a factor of at most
-e^(epsilon/2), and so do the weights: with b = V'/Z', P[C] (1 - b) <= e^epsilon P'[C] for common candidates, b P[C] <= m V', and the others
-have m V at most. Bottom's probability changes by at most (Z'/Z)^rho, where Z' <= e^(epsilon/2) Z/(1 - delta'/t), now with t >= 1/2.
+together, since each such candidate has a score of 1 at most: m (V + V') <= delta'. The other parts of Z and Z' differ by a factor of at
+most e^(epsilon/2), and so do the weights: with b = V'/Z', P[C] (1 - b) <= e^epsilon P'[C] for common candidates, b P[C] <= m V', and the
+others have m V at most. Bottom's probability changes by at most (Z'/Z)^rho, where Z' <= e^(epsilon/2) Z/(1 - delta'/t), now with t >= 1/2.
 
 **Useful.** With the best score q*, Z >= e^(epsilon q*): bottom has probability at most beta once q* is about
 1 + (1/epsilon) ln(k/(4 delta beta)). The Choosing Mechanism tests the best score first, with half of epsilon, and needs n to be large for

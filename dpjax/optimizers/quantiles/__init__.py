@@ -15,6 +15,7 @@ x_(k-m+1), ..., x_(k+m), at least k-m+1 points are <= z and at most k+m-1 are < 
 | `noisy_slices` | any q fractions, from disjoint slices around ranks with correlated noise | 2e plus the noise's, for any q |
 | `rank_exponential` | any q fractions, each by the exponential mechanism on rank errors; without a solver | total (epsilon, delta) or rho |
 | `permute_and_flip` | likewise by permute-and-flip, which is as private, and more accurate where few points are right | a total epsilon |
+| `supported` | any q fractions, each by one choice among keys of a tree that the data support; no solver | a total (epsilon, delta) |
 | `tree` | any q fractions, all read off one hierarchical histogram; without a solver | a total epsilon, for any q |
 | `unbounded` | any q fractions, by AboveThreshold along a geometric grid; without a solver, without bounds | a total epsilon |
 | `shared` | any q fractions, by fewer answers of one of the others, each for all fractions near its own | that of the answers |
@@ -51,6 +52,7 @@ from dpjax.optimizers.quantiles.rank_exponential import RankExponential, rank_ex
 from dpjax.optimizers.quantiles.recursive import RecursiveQuantiles, recursive
 from dpjax.optimizers.quantiles.shared import SharedQuantiles, shared
 from dpjax.optimizers.quantiles.sliced import SlicedQuantiles, sliced
+from dpjax.optimizers.quantiles.supported import SupportedQuantiles, supported
 from dpjax.optimizers.quantiles.tree import TreeQuantiles, tree
 from dpjax.optimizers.quantiles.unbounded import UnboundedQuantiles, unbounded
 
@@ -67,6 +69,7 @@ __all__ = [
     "SharedQuantiles",
     "SlicedQuantiles",
     "Stretch",
+    "SupportedQuantiles",
     "TreeQuantiles",
     "UnboundedQuantiles",
     "approximate",
@@ -82,6 +85,7 @@ __all__ = [
     "recursive",
     "shared",
     "sliced",
+    "supported",
     "tree",
     "unbounded",
 ]

@@ -13,7 +13,9 @@ import scipy.optimize
 from dpjax.verify.plain.above_threshold import first_above
 from dpjax.verify.plain.exponential import depth_law
 from dpjax.verify.plain.report_noisy_max import permute_and_flip_law
+from dpjax.verify.plain.supported import supported_law
 from dpjax.verify.plain.tree_log import slice_sizes
+from dpjax.verify.plain.tree_score import tree
 
 
 def rank(fraction: float, n: int) -> int:
@@ -549,3 +551,36 @@ def noisy_slices_law(
         slices = [tuple(window(ordered, k, m, 0, domain - 1)) for k in (first, second)]
         law += p * np.outer(*[cut_law(part, domain, epsilon) for part in slices])
     return law, none
+
+
+def supported_scores(points: Sequence[int], fraction: float, *, bits: int, m: int) -> list[float]:
+    """min(points of the window in the subtree of y, (m - rank error)/w) for y = 0, ..., 2^bits - 1.
+
+    >>> supported_scores([1, 1, 2], 0.5, bits=2, m=1)
+    [-1.0, 2, 1.0, -1.0]
+    """
+    wanted, worse = fraction * len(points), max(fraction, 1 - fraction)
+    first, stop = math.floor(wanted - m), math.ceil(wanted + m)
+    ordered = sorted(points)
+    inside = [0 if i < 0 else ordered[i] if i < len(ordered) else 2**bits - 1 for i in range(first, stop)]
+    scores = []
+    for y, (interval, _) in sorted(tree(bits).items()):
+        error = max(wanted - sum(x <= y for x in points), sum(x < y for x in points) - wanted, 0)
+        scores.append(min(sum(x in interval for x in inside), (m - error) / worse))
+    return scores
+
+
+def supported_laws(
+    points: Sequence[int], fractions: Sequence[float], *, bits: int, epsilon: float, delta: float, m: int
+) -> list[list[float]]:
+    """P[y] for y = 0, ..., 2^bits - 1, then P[bottom], of the run for each fraction, by the keys that the data support.
+
+    >>> [[round(p, 3) for p in law] for law in supported_laws([1, 1, 2], [0.5], bits=2, epsilon=4.0, delta=0.1, m=1)]
+    [[0.0, 0.123, 0.017, 0.0, 0.86]]
+    """
+    prices = [1 + 2 * max(f, 1 - f) for f in fractions]
+    laws = []
+    for f, price in zip(fractions, prices, strict=True):
+        given = epsilon * price / sum(prices), delta / len(fractions), 5 * bits - 4
+        laws.append(supported_law(supported_scores(points, f, bits=bits, m=m), *given, monotone=False))
+    return laws

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 def supported_law(
     scores: Sequence[float], epsilon: float, delta: float, growth: int, *, monotone: bool = True
 ) -> list[float]:
-    """P[i], then P[bottom]: candidates are the scores of 1 and more, weights e^(epsilon score), or e^(epsilon score/2) if not monotone.
+    """P[i], then P[bottom]: candidates are the scores above 0, weights e^(epsilon score), or e^(epsilon score/2) if not monotone.
 
     >>> [round(p, 3) for p in supported_law([0, 3, 3], 1.0, 0.1, 1)]
     [0.0, 0.382, 0.382, 0.236]
@@ -15,7 +15,7 @@ def supported_law(
     [0.0, 0.445, 0.445, 0.11]
     """
     unit = epsilon if monotone else epsilon / 2
-    weights = [math.exp(unit * score) if score >= 1 else 0.0 for score in scores]
+    weights = [math.exp(unit * score) if score > 0 else 0.0 for score in scores]
     whole, used = sum(weights), min(delta, 1 / 8, unit / 4)
     rho = epsilon / (unit + 4 * used)
     edge = rho / (1 + rho) * growth * math.exp(unit) / used

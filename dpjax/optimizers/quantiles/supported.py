@@ -1,0 +1,295 @@
+"""Quantiles at any fractions by one choice each among the keys of a tree that the data support: errors grow like ln(bits), not bits.
+
+For a fraction f of n points let e(y) = max{f n - #{x <= y}, #{x < y} - f n, 0} be the rank error of y, and w = max{f, 1 - f}. The window
+of a public m is the points of ranks above f n - m up to the first one of f n + m or more; ranks past the ends of the data count as points,
+0 below and 2^bits - 1 above. With m_y the number of points of the window in the subtree of y (the search tree is that of
+`interior_point.tree_score`), each run chooses among the keys with
+
+    u(y) = min(m_y, (m - e(y))/w) > 0,    P[y] proportional to e^(epsilon u/2),
+
+or gives bottom, by `dpjax.mechanisms.supported` for scores that move both ways. So an answer always errs by less than m ranks, and the
+runs read the 2m points around each rank alone.
+
+**Private**: (epsilon, delta) under ADD_OR_REMOVE_ONE, for data of any size. Insert a point z. f n - #{x <= y} moves by f or f - 1, and
+#{x < y} - f n by -f or 1 - f, so that e moves by at most w. The window x_i, ..., x_j loses x_i or gains its predecessor (or z in its
+place), or neither, and likewise above; where its ends move inwards, both, z was inserted between them. A subtree is an interval: if it
+holds both ends it holds z. So m_y moves by at most 1, and so does u: keys come into view or leave it with u at most 1. They are at most
+k = 5 bits - 4. Keys from x_i to x_j are in view if they have a point in their subtree, of the window or not: that point, or one of the two
+beside the key, is in the window. So there are three kinds.
+
+- Keys that an end of the window passes over: those of a gap, between one point p and the next one q, with one of the two. The keys
+  strictly between are on the search path of p or q. Let these part at a key of level l (a leaf has level 1, the key 0 has level 0). Then
+  they are that key, at most l - 2 below it on the way to p (l - 1 if p is the key 0), without p, and l - 2 on the way to q: at most
+  2 l - 1 with p or q.
+- The same at the other end.
+- Keys with no points below them but z. There are none if z is not strictly inside the window: a subtree that holds z and a key of the
+  window then holds the end between them. Otherwise they are on the path of z below the key at which the paths of the two points beside z
+  part: l - 1 at most, with the level of that key.
+
+The three gaps are disjoint, and so their paths part at three keys, of which one may be the root: (2 bits - 1) + (2 bits - 3) + (bits - 2)
+is the most. (Where an end of a gap lies on the path of the other end, it has l keys at most.) The greatest number that a search found is
+5 bits - 11, for 8 to 12 bits.
+
+**Useful.** Let l points be cut off from the window below and r above, as in `interior_point.supported_tree`. If keys of rank error 0 are
+not chosen from alone, with u = m/w, then the last cuts have u = (l - a)/w and (r - a')/w, where a + a' is what the window has more than 2m
+points, and the key that spans what is left has u >= 2m + a + a' - l - r. For a given sum w (A + B) + C of their scores the three powers
+are least where C = A + (2/epsilon) ln(1/w) = B + (2/epsilon) ln(1/w):
+
+    ln Z >= ln(1 + 2w) + (epsilon m - 2 w ln w)/(1 + 2w)                                                 (`log_least_weight`)
+
+on any data of any size. So m = ((1 + 2w)/epsilon) (ln Z - ln(1 + 2w)) + (2 w/epsilon) ln w ranks are enough, with the ln Z of
+`bounds.supported_weight`, about ln(bits/delta): (2/epsilon) (ln Z - 1.04) for a median. `direct` by the supported tree needs
+(3/epsilon) (ln Z - 1.1), since a slice around the rank of n points changes by a replacement, and this pays for the half of a rank by which
+an insertion really moves every rank error. At epsilon = 1, delta = 1e-6, beta = 0.05, ranks of one fraction:
+
+| bits | 16 | 64 | 256 | 1024 | 4096 |
+|---|---|---|---|---|---|
+| `supported`, f = 1/2 | 37 | 40 | 42 | 45 | 48 |
+| `supported`, f = 1/4 | 46 | 49 | 53 | 56 | 60 |
+| `direct` by the supported tree, any f | 58 | 62 | 67 | 71 | 75 |
+| `permute_and_flip`, f = 1/2, delta = 0 | 14 | 47 | 180 | 713 | 2842 |
+
+Of a total epsilon each run gets a share in proportion to its 1 + 2w, and of delta and beta an equal one.
+
+The plain twin is `dpjax.verify.plain.quantiles.supported_laws`.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from dpjax import bounds
+from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
+from dpjax.core import arguments, bisection
+from dpjax.core.pytree import frozen, static
+from dpjax.data.points import Points
+from dpjax.data.sample import bucket
+from dpjax.domains.events import Interval
+from dpjax.mechanisms import supported as mechanism
+from dpjax.optimizers.interior_point import base as solvers
+from dpjax.optimizers.interior_point import tree_planning as planning
+from dpjax.optimizers.interior_point.supported_tree import SupportedTree
+from dpjax.optimizers.interior_point.tree_score import Items, Subtrees
+from dpjax.optimizers.quantiles import base
+from dpjax.optimizers.quantiles.base import MOST_POINTS, Stretch, ranks
+from dpjax.optimizers.quantiles.independent import IndependentQuantiles
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
+
+
+@frozen
+class _Ranked(SupportedTree):
+    """The tree whose keys are weighed by their rank errors, too, for one window of points.
+
+    Attributes:
+      centre: f n less the number of points in front of the window.
+      m: more than any rank error of an answer.
+      width: w.
+    """
+
+    centre: Float[Array, ""]
+    m: Int[Array, ""]
+    width: Float[Array, ""]
+
+    def _less(self, points: Int[Array, ""]) -> Int[Array, ""]:
+        """About the best score that many keys have."""
+        return self.m
+
+    def _log_key(self, inside: Array, under: Array, up_to: Array) -> Float[Array, "*s"]:
+        """ln of the weight of a key with so many points in its subtree, less than it, and up to it."""
+        error = jnp.maximum(jnp.maximum(self.centre - up_to.astype(float), under.astype(float) - self.centre), 0.0)
+        score = jnp.minimum(inside.astype(float), (self.m.astype(float) - error) / self.width)
+        rate = jnp.asarray(self.epsilon, float) / 2
+        return jnp.where(score > 0, rate * (score - self.m.astype(float)), -jnp.inf)
+
+    def _log_keys(self, items: Items, subtrees: Subtrees) -> Float[Array, "32 rows"]:
+        before, under, up_to = (items.counted(x) for x in (subtrees.before, subtrees.under, subtrees.up_to))
+        inside = items.counted(items.index[None] + 1) - before
+        return jnp.where(subtrees.last, self._log_key(inside, under, up_to), -jnp.inf)
+
+    def _log_zero(self, items: Items) -> tuple[Float[Array, ""], Int[Array, ""]]:
+        _, zeros = super()._log_zero(items)
+        points = items.counted(zeros)
+        return self._log_key(points, jnp.zeros_like(points), points), zeros
+
+    def _log_release(self, total: Float[Array, ""], points: Points) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "growth": growth(self.bits, jnp)}
+        return mechanism.log_release(total, self._less(points.n_valid), **given, monotone=False)
+
+
+@frozen
+class _Window:
+    """One run's points and tree."""
+
+    points: Points
+    tree: _Ranked
+
+
+@frozen
+class SupportedQuantiles(IndependentQuantiles):
+    """Quantiles at any fractions by the exponential mechanism over the keys that the data support; build it by `supported`.
+
+    Attributes:
+      bits: d.
+      fractions: F for each wanted fraction F 2^-32, increasing.
+      epsilon, delta: totals.
+      m: no answer errs by m ranks.
+      limbs: limbs of a point (static).
+      capacity: rows of a window (static).
+    """
+
+    bits: Int[Array, ""]
+    fractions: UInt32[Array, "quantiles"]
+    epsilon: Float[Array, ""]
+    delta: Float[Array, ""]
+    m: Int[Array, ""]
+    limbs: int = static()
+    capacity: int = static()
+
+    def sound(self) -> Bool[Array, ""]:
+        m = jnp.asarray(self.m, jnp.int32)
+        return super().sound() & (jnp.asarray(self.delta, float) > 0) & (m >= 1) & (2 * m < self.capacity)
+
+    def budgets(self, xp: Any = jnp) -> tuple[Any, Any, Any]:
+        """(w, epsilon and delta of each run), by `jax.numpy`, or by `numpy` on the host."""
+        f = xp.asarray(self.fractions).astype(float) * 2.0**-32
+        return budgets(f, xp.asarray(self.epsilon, float), xp.asarray(self.delta, float), xp)
+
+    def _windows(self, points: Points) -> _Window:
+        """What each run uses, stacked."""
+        low, high = base.ends(self.bits, self.limbs)
+        stretch = Stretch(x=points.x, first=jnp.int32(0), stop=points.n_valid, low=low, high=high)
+        m = jnp.asarray(self.m, jnp.int32)
+
+        def one(fraction: Array, width: Array, epsilon: Array, delta: Array) -> _Window:
+            whole, digits = ranks(fraction, points.n_valid)
+            size = 2 * m + (digits > 0).astype(jnp.int32)
+            tree = _Ranked(
+                bits=self.bits,
+                limbs=self.limbs,
+                epsilon=epsilon,
+                delta=delta,
+                offsets=planning.offsets(a=0.0),
+                centre=m.astype(float) + digits.astype(float) * 2.0**-32,
+                m=m,
+                width=width,
+            )
+            return _Window(points=stretch.window(whole.astype(jnp.int32) - m, size, self.capacity), tree=tree)
+
+        return jax.vmap(one)(jnp.asarray(self.fractions), *self.budgets())
+
+    def draw(self, key: Array, points: Points) -> Any:
+        keys = jax.random.split(key, self.fractions.shape[0])
+        return base.in_order(jax.vmap(lambda key, window: window.tree(key, window.points))(keys, self._windows(points)))
+
+    def each(self, points: Points, intervals: Interval) -> Float[Array, "quantiles 2"]:
+        return jax.vmap(lambda window, one: window.tree.probability(window.points, one))(
+            self._windows(points), intervals
+        )
+
+    def pmfs(self, points: Points, size: int) -> Float[Array, "quantiles outcomes"]:
+        return jax.vmap(lambda one: one.tree.masses(one.tree.prepare(one.points), size))(self._windows(points))
+
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta) under ADD_OR_REMOVE_ONE: all quantiles together."""
+        epsilon, delta = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
+        return Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
+
+    def sample_size(self, *, alpha: float, beta: float) -> int:
+        """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta: ceil(m/alpha).
+
+        Raises:
+          ValueError: m is below what a run needs to give bottom with probability at most beta / q, whatever the data are.
+        """
+        alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
+        m, fractions = int(self.m), np.asarray(self.fractions).astype(float) * 2.0**-32
+        needed = least_m(int(self.bits), fractions, float(self.epsilon), float(self.delta), beta)
+        if m < needed:
+            raise ValueError(f"m must be >= {needed} for bottom to have probability <= {beta:g}, got {m}")
+        return math.ceil(m / alpha)
+
+
+def growth(bits: Any, xp: Any) -> Any:
+    """k, how many keys may come into view or leave it."""
+    return 5 * bits - 4 if xp is np else 5 * jnp.asarray(bits, float) - 4
+
+
+def budgets(f: Any, epsilon: Any, delta: Any, xp: Any) -> tuple[Any, Any, Any]:
+    """(w, epsilon and delta of each run), for runs at fractions f."""
+    w = xp.maximum(f, 1 - f)
+    shares = (1 + 2 * w) / xp.sum(1 + 2 * w)
+    return w, epsilon * shares, delta / len(f) * xp.ones_like(w)
+
+
+def log_least_weight(m: int, width: float, epsilon: float) -> float:
+    """ln of what all keys in view weigh together at least, on any data; see the module.
+
+    >>> [round(log_least_weight(m, 0.5, 1.0), 3) for m in (1, 2, 40)]
+    [1.0, 1.97, 21.04]
+    """
+    nats = epsilon * m
+    cut = [math.log1p(k * width) + (nats - k * width * math.log(width)) / (1 + k * width) for k in (1, 2)]
+    return min(nats / (2 * width), *cut)
+
+
+def least_m(bits: int, fractions: Any, epsilon: float, delta: float, beta: float) -> int:
+    """The least m with which all runs answer except with probability beta, on any data, for total epsilon and delta.
+
+    >>> [least_m(bits, np.array([0.5]), 1.0, 1e-6, 0.05) for bits in (64, 1024)]
+    [40, 45]
+    """
+    runs = np.unique(np.stack(budgets(np.asarray(fractions), epsilon, delta, np)), axis=1)
+    return max(least_m_of_run(bits, run, beta / len(fractions)) for run in runs.T.tolist())
+
+
+def least_m_of_run(bits: int, run: Sequence[float], beta: float) -> int:
+    """The same for one run: its w, epsilon and delta."""
+    width, epsilon, delta = run
+    needed = bounds.supported_weight(growth(bits, np), beta, epsilon, delta, monotone=False) * (1 + 1e-12)
+    high = max(math.ceil((1 + 2 * width) * needed / epsilon) + 1, 1)
+    return bisection.least_int(lambda m: log_least_weight(m, width, epsilon) >= needed, 1, high)
+
+
+def supported(
+    *,
+    bits: int,
+    fractions: Sequence[float],
+    epsilon: Any,
+    delta: Any,
+    beta: float | None = None,
+    m: int | None = None,
+) -> SupportedQuantiles:
+    """Quantiles at `fractions` of the points, each by one choice among the keys of a tree that the data support; see the module.
+
+    Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE for all quantiles together, for any data; no answer errs by m ranks or more.
+    Not promised: protection from floating-point side channels; a cryptographic generator.
+
+    Args:
+      bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
+      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      epsilon: total, > 0, finite.
+      delta: total, in (0, 1).
+      beta: m is the least with which all runs together give bottom with probability at most beta, whatever the data are.
+      m: in place of beta, any m. The guarantee holds, and so does the bound on errors; bottom may be likely.
+
+    Raises:
+      TypeError, ValueError: an argument out of range, fractions that do not increase; both beta and m, or neither.
+
+    >>> median = supported(bits=1024, fractions=[0.5], epsilon=1.0, delta=1e-6, beta=0.05)
+    >>> int(median.m), median.sample_size(alpha=0.1, beta=0.05), median.guarantee()
+    (45, 450, Guarantee(epsilon=1.0, delta=1e-06, relation='ADD_OR_REMOVE_ONE'))
+    """
+    domain, rounded = solvers.domain(bits), np.asarray(rounded_fractions(fractions), np.uint32)
+    epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
+    if (beta is None) == (m is None):
+        raise ValueError(f"either beta or m must be given, got beta={beta!r} and m={m!r}")
+    if m is None:
+        totals = arguments.known("epsilon", epsilon), arguments.known("delta", delta)
+        m = least_m(int(bits), rounded * 2.0**-32, *totals, arguments.known_fraction("beta", beta))
+    m = arguments.integer("m", m, at_least=1, at_most=MOST_POINTS // 2 - 1)
+    leaves: Any = {"fractions": rounded, "epsilon": epsilon, "delta": delta, "m": np.int32(m)}
+    return SupportedQuantiles(**domain, **leaves, capacity=bucket(2 * m + 1))
