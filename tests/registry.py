@@ -1233,6 +1233,24 @@ QUERIES = [
         slow=True,  # test_practical_quantiles.py holds it to its law
     ),
     Entry(
+        "quantiles.supported_slices",
+        lambda e: quantiles.supported_slices(
+            bits=3,
+            fractions=[0.2, 0.8],
+            epsilon=2 * e,
+            delta=0.1,
+            m=1,
+            rank_epsilon=2 * e,
+            count_epsilon=e,
+            gap_delta=0.1,
+        ),
+        _counted,
+        2.0,
+        sweeps=False,  # the least distance between ranks is computed from known numbers
+        **_BY_SIZES,
+        slow=True,  # test_supported_slices.py holds it to its law
+    ),
+    Entry(
         "quantiles.tree",
         lambda e: quantiles.tree(bits=3, fractions=[0.4, 0.7], epsilon=e, branching=4),
         _counted,

@@ -324,7 +324,7 @@ def test_which_algorithm_is_best_where():
     many = [i / 32 for i in range(1, 32)]
     assert name("quantiles", bits=64, fractions=many, alpha=0.01) == "approximate"
     assert name("quantiles", bits=16, fractions=many, alpha=0.01, delta=1e-6) == "rank_exponential"
-    assert name("quantiles", bits=64, fractions=many, alpha=0.01, delta=1e-6) == "noisy_slices, tree_score"
+    assert name("quantiles", bits=64, fractions=many, alpha=0.01, delta=1e-6) == "supported_slices"
     assert name("quantiles", bits=8, fractions=many, alpha=0.01) == "tree"
     assert name("cdf", bits=32, alpha=0.1) == "permute_and_flip, 8 quantiles"
     assert name("cdf", bits=32, alpha=0.02) == "tree, 511 quantiles"
@@ -400,10 +400,13 @@ def test_learners_of_a_direct_sum_may_spend_no_more_than_floors_reckon_with():
 
 def test_noisy_slices_share_delta_with_their_solver():
     """On wide domains a solver with a delta needs far fewer points than a pure one."""
-    given = {"bits": 4096, "fractions": [i / 12 for i in range(1, 12)], "alpha": 0.01}
-    choice = dpjax.choose("quantiles", **given, epsilon=1.0, delta=1e-6)
-    assert choice.name == "noisy_slices, supported_tree" and choice.n < 60_000
-    assert choice.guarantee.covers(1.0, 1e-6) and choice.algorithm.sample_size(alpha=0.01, beta=0.1) <= choice.n
+    fractions = tuple(i / 12 for i in range(1, 12))
+    question = base.Question(4096, None, 1.0, 0.01, 1e-6, 0.1, ADD_OR_REMOVE_ONE, fractions=fractions)
+    offer, other = (make(question) for make in (quantiles.noisy_slices, quantiles.supported_slices))
+    assert offer.name == "noisy_slices, supported_tree" and offer.n < 60_000
+    made = offer.make(offer.n)
+    assert made.guarantee().covers(1.0, 1e-6) and made.sample_size(alpha=0.01, beta=0.1) <= offer.n
+    assert other.n < 0.85 * offer.n  # keys that the data support, around ranks in halves
 
 
 def test_the_question_of_thirty_thousand_records():
@@ -1153,10 +1156,10 @@ def test_two_pieces_may_be_enough_for_a_distribution_function():
 
 
 def test_a_generic_learner_takes_the_best_distribution_function_and_share():
-    """Noisy slices on a quarter of the budget; recursive quantiles on half of it ask for 11.9 million."""
+    """Supported keys around noisy ranks on a quarter of the budget; recursive quantiles on half of it ask for 11.9 million."""
     given = {"bits": 1024, "delta": 1.8e-9, "beta": 0.003}
     choice = dpjax.choose("k_concepts", concept="thresholds", k=24562, epsilon=0.399, alpha=0.122, **given)
-    assert choice.name.startswith("generic, noisy_slices") and choice.n < 2_650_000
+    assert choice.name.startswith("generic, supported_slices") and choice.n < 2_650_000
     assert choice.guarantee.covers(0.399, 1.8e-9)
     question = base.Question(**given, n=None, epsilon=0.399, alpha=0.122, relation=REPLACE_ONE, k=24562)
     assert k_concepts.generic_floor(question) < choice.n

@@ -15,7 +15,7 @@ from dpjax import Points, Status, bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point, quantiles
-from dpjax.optimizers.quantiles.noisy_slices import _prefixes
+from dpjax.optimizers.quantiles.noisy_slices import prefixes
 from dpjax.optimizers.quantiles.tree import _named
 from dpjax.optimizers.quantiles.unbounded import geometric_grid
 from dpjax.verify import histograms, neighbours
@@ -287,7 +287,7 @@ def test_noisy_slices_follow_their_law():
 def test_a_shift_of_ranks_costs_what_is_paid_for():
     """At most as many nodes of the prefix tree as it has levels are shifted, by 1 each; and the tail bound holds for sums of noises."""
     for q in (1, 2, 3, 7, 8, 100):
-        nodes = _prefixes(q).astype(int)
+        nodes = prefixes(q).astype(int)
         for j in range(q):
             # The noises to be shifted solve nodes @ shift = (0, ..., 0, 1, ..., 1).
             shift = np.linalg.solve(nodes, (np.arange(q) >= j).astype(float)).round(9)

@@ -73,7 +73,7 @@ def test_scores_move_and_keys_come_into_view_as_the_proof_counts(bits, most):
     for fraction, m in itertools.product((0.5, 0.25, 0.7), (1, 2)):
         given = {"bits": bits, "m": m}
         scores = {
-            x: np.maximum(supported_scores(x, fraction, **given), 0.0)
+            x: np.maximum(supported_scores(x, fraction * len(x), max(fraction, 1 - fraction), **given), 0.0)
             for n in range(most + 1)
             for x in multisets(n, bits)
         }
@@ -92,12 +92,13 @@ def test_scores_move_and_keys_come_into_view_as_the_proof_counts(bits, most):
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_no_data_weigh_less_than_is_shown(fraction, epsilon):
     """Over all multisets of up to four points of eight; and the worst of them do not weigh much more."""
+    width = max(fraction, 1 - fraction)
     for m in (1, 2, 4):
         worst = math.inf
         for x in itertools.chain.from_iterable(multisets(n, 3) for n in range(5)):
-            seen = [u for u in supported_scores(x, fraction, bits=3, m=m) if u > 0]
+            seen = [u for u in supported_scores(x, fraction * len(x), width, bits=3, m=m) if u > 0]
             worst = min(worst, math.log(sum(math.exp(epsilon / 2 * u) for u in seen)))
-        shown = log_least_weight(m, max(fraction, 1 - fraction), epsilon)
+        shown = log_least_weight(m, width, epsilon)
         assert shown - 1e-9 <= worst
         assert m < 4 or worst < shown + 1.5 * epsilon + 1.5
 

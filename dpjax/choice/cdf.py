@@ -265,6 +265,7 @@ def san_thresholds_floor(question: Question) -> float:
 
 # First come candidates that often win and are quickly computed: others are then left out by their floors.
 OF_QUANTILES: tuple[Candidate, ...] = (
+    _through("supported_slices", quantiles.supported_slices, quantiles.supported_slices_floor, FINELY),
     _through("noisy_slices", quantiles.noisy_slices, quantiles.noisy_slices_floor, FINELY),
     _through("rank_exponential", quantiles.rank_exponential, None, AROUND),
     _through("quantiles.tree", quantiles.tree, None, MANY),

@@ -35,13 +35,15 @@
   M/e be the m that a solver requires at e, D/r the error of ranks, and C/s that of the count: the sum of these is least under 2e + r + s =
   epsilon if e, r and s are proportional to sqrt(M/2), sqrt(D) and sqrt(C). If there are so many fractions that slices could meet, n is
   determined by their distance: (2M/e + R/r)/(the distance) + C/s, with R/r for the error of a distance. The third split lies between these.
+- `supported_slices`, where there is a delta: likewise, with its m in place of M/e, for which all of 2e is spent, and a margin that is as
+  large as leaves the n that errors need.
 - All of these at fewer fractions, each of which serves those near its own: see `shared_quantiles`.
 """
 
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import optimize
@@ -73,6 +75,7 @@ from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_erro
 from dpjax.optimizers.quantiles.rank_exponential import range_sums
 from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shared, rank_error
 from dpjax.optimizers.quantiles.supported import budgets, least_m, least_m_of_run
+from dpjax.optimizers.quantiles.supported_slices import least_spacing as half_spacing
 from dpjax.optimizers.quantiles.tree import WIDEST
 from dpjax.optimizers.quantiles.tree import error_bound as tree_error
 
@@ -334,7 +337,7 @@ class _Slices:
     narrow: float
 
     @classmethod
-    def of(cls, question: Question, share: float = 0.0) -> "_Slices":
+    def of(cls, question: Question, share: float = 0.0) -> Self:
         """UnavailableError without a delta, or for more quantiles than there may be."""
         question.approximate()
         if len(question.fractions) > MOST_SLICES:
@@ -430,8 +433,65 @@ def noisy_slices_floor(question: Question) -> float:
         return 0.0
 
 
+@dataclasses.dataclass(frozen=True)
+class _SupportedSlices(_Slices):
+    """The same with one choice among the keys that the data support for each; `own` is the delta of a run."""
+
+    def least_m(self, epsilon: float) -> int:
+        """m for runs at epsilon."""
+        run = 0.5, epsilon, self.own * SAFE
+        return least_m_of_run(self.question.bits, run, self.share / self.count)
+
+    def _costs(self) -> list[tuple[Any, float]]:
+        epsilon = self.question.epsilon / 2
+        run = epsilon * self.least_m(epsilon)
+        drift, miscount = noise_errors(self.count, self.share)
+        near = np.sqrt([run, drift, miscount]), self.question.alpha
+        if self.count == 1:
+            return [near]
+        room = crowding_error(self.count, self.narrow)
+        return [near, (np.sqrt([2.5 * run, room, miscount * self.gap]), self.gap)]  # a margin of m/4, and its price
+
+    def margin(self, m: int, ranks: float, count: float) -> int:
+        """As much as the n that errors need leaves room for, up to 16 m; at least m/4, with which distances need the fewest points."""
+        drift, miscount = noise_errors(self.count, self.share)
+        n = points_needed(m, drift / ranks, miscount / count, 0.0, math.inf, self.question.alpha)
+        room = self.gap * (n - miscount / count) - 1 - half_spacing(m, 0, self.count, ranks, self.narrow) / 2
+        return int(min(max(room, m / 4), 16 * m))
+
+    def offer(self, both: float, ranks: float, count: float) -> Offer:
+        least = self.least_m(both)
+        margin = self.margin(least, ranks, count)
+        in_doubt = math.log1p(1 / (margin + 1))
+        if in_doubt >= both:
+            raise UnavailableError("an epsilon so large leaves windows of a few points, each of which may be in doubt")
+        m, bits = self.least_m(both - in_doubt), self.question.bits
+        drift, miscount = noise_errors(self.count, self.share)
+        spacing = half_spacing(m, margin, self.count, ranks, self.narrow) / 2
+        n = points_needed(m, drift / ranks, miscount / count, spacing, self.gap, self.question.alpha)
+        given: dict[str, Any] = {"bits": bits, "fractions": self.question.fractions, "m": m, "margin": margin}
+        given |= {"epsilon": both - in_doubt, "delta": self.own * SAFE, "gap_delta": self.narrow}
+        given |= {"rank_epsilon": ranks, "count_epsilon": count}
+        return Offer(size_for(n, 1.0), lambda n: quantiles.supported_slices(**given), "supported_slices")
+
+
+def supported_slices(question: Question) -> Offer:
+    """Choices around noisy ranks among the keys that the data support, by their own worst case, at the best of the splits."""
+    slices = _SupportedSlices.of(question, OWN)
+    return min((slices.offer(*split) for split in slices.splits()), key=lambda offer: offer.n)
+
+
+def supported_slices_floor(question: Question) -> float:
+    """Somewhat less than the n of the best split."""
+    try:
+        return _FEWER * _SupportedSlices.of(question, OWN).floor()
+    except UnavailableError:
+        return 0.0
+
+
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("permute_and_flip", permute_and_flip),
+    Candidate("supported_slices", supported_slices, supported_slices_floor),
     Candidate("noisy_slices", noisy_slices, noisy_slices_floor),
     Candidate("rank_exponential", rank_exponential),
     Candidate("tree", tree),

@@ -25,7 +25,7 @@ ROOMS = (1.4, 1.7)
 FINER, MOST = 1.08, 6  # numbers of answers that are tried: the ratio of large ones, and that of the most to the fewest
 # Their errors are counted from k(n) of their own fraction, which may be half a rank from g n, as k(n) of another is from f n.
 OF_SLICES = ("direct", "recursive")
-SLICES = (*OF_SLICES, "noisy_slices")  # need room between each other
+SLICES = (*OF_SLICES, "noisy_slices", "supported_slices")  # need room between each other
 # The part of alpha up to which the ends of the domain serve: then 10/alpha records are enough for their rounding. Where an answer takes
 # fewer, a smaller part, for which 1/alpha are enough.
 ENDS = (0.95, 0.5)

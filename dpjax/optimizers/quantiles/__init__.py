@@ -13,6 +13,7 @@ x_(k-m+1), ..., x_(k+m), at least k-m+1 points are <= z and at most k+m-1 are < 
 | `inverse_sensitivity` | any q fractions at once, scored by how many records would make them right; no solver | a total epsilon or rho |
 | `joint` | any q fractions at once, scored by the gaps between them, with ties broken in their favour; no solver | a total epsilon or rho |
 | `noisy_slices` | any q fractions, from disjoint slices around ranks with correlated noise | 2e plus the noise's, for any q |
+| `supported_slices` | any q fractions, each by a choice among supported keys around a rank with correlated noise | see there, for any q |
 | `rank_exponential` | any q fractions, each by the exponential mechanism on rank errors; without a solver | total (epsilon, delta) or rho |
 | `permute_and_flip` | likewise by permute-and-flip, which is as private, and more accurate where few points are right | a total epsilon |
 | `supported` | any q fractions, each by one choice among keys of a tree that the data support; no solver | a total (epsilon, delta) |
@@ -53,6 +54,7 @@ from dpjax.optimizers.quantiles.recursive import RecursiveQuantiles, recursive
 from dpjax.optimizers.quantiles.shared import SharedQuantiles, shared
 from dpjax.optimizers.quantiles.sliced import SlicedQuantiles, sliced
 from dpjax.optimizers.quantiles.supported import SupportedQuantiles, supported
+from dpjax.optimizers.quantiles.supported_slices import SupportedSlices, supported_slices
 from dpjax.optimizers.quantiles.tree import TreeQuantiles, tree
 from dpjax.optimizers.quantiles.unbounded import UnboundedQuantiles, unbounded
 
@@ -70,6 +72,7 @@ __all__ = [
     "SlicedQuantiles",
     "Stretch",
     "SupportedQuantiles",
+    "SupportedSlices",
     "TreeQuantiles",
     "UnboundedQuantiles",
     "approximate",
@@ -86,6 +89,7 @@ __all__ = [
     "shared",
     "sliced",
     "supported",
+    "supported_slices",
     "tree",
     "unbounded",
 ]

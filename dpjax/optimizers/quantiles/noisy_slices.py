@@ -88,7 +88,7 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
         return int(self.fractions.shape[0]).bit_length()
 
     def sound(self) -> Bool[Array, ""]:
-        each_rank = self.rank_epsilon / self.levels**2  # see `_known_rate`
+        each_rank = self.rank_epsilon / self.levels**2  # see `known_rate`
         rates = jnp.stack([jnp.asarray(rate, float) for rate in (each_rank, self.count_epsilon)])
         return super().sound() & jnp.all((rates >= SMALLEST_RATE) & (rates < jnp.inf))
 
@@ -97,9 +97,7 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
         q, m = self.fractions.shape[0], jnp.asarray(self.m, jnp.int32)
         counted = jnp.maximum(geometric(key_count, points.n_valid, epsilon=self.count_epsilon), 0)
         wanted = base.nearest_rank(self.fractions, counted)
-        shifts = jnp.zeros((q,), jnp.int32)
-        noises = geometric(key_ranks, shifts, epsilon=self.rank_epsilon, sensitivity=self.levels)
-        ranks = wanted + jnp.sum(jnp.where(_prefixes(q), noises, 0), axis=1, dtype=jnp.int32)
+        ranks = wanted + prefix_noises(key_ranks, q, self.rank_epsilon, 1)
         apart = jnp.all(jnp.diff(wanted) >= self.spacing) & jnp.all(jnp.diff(ranks) > 2 * m)
         runs = jax.vmap(self.solver)(jax.random.split(key_runs, q), base.around(self, points, ranks))
         answers, found, info = base.in_order(runs)
@@ -115,7 +113,7 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
     def _crowded(self) -> float:
         """A bound on the probability that the noises leave 2m + 1 or less between two ranks at least `spacing` apart."""
         room = int(self.spacing) - 2 * int(self.m) - 1
-        return _crowded(room, self.fractions.shape[0], float(self.rank_epsilon))
+        return crowded(room, self.fractions.shape[0], float(self.rank_epsilon))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta.
@@ -127,10 +125,10 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
           ValueError: 2m points are too few for the solver, or beta is not above the probability of a narrow gap.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        q, crowded = self.fractions.shape[0], self._crowded()
-        if beta <= crowded:
-            raise ValueError(f"beta must be above {crowded:g}, the probability that a gap is too narrow, got {beta:g}")
-        share = (beta - crowded) / 3
+        q, narrow = self.fractions.shape[0], self._crowded()
+        if beta <= narrow:
+            raise ValueError(f"beta must be above {narrow:g}, the probability that a gap is too narrow, got {beta:g}")
+        share = (beta - narrow) / 3
         base.require(self.solver, int(self.m), share / q)
         drift, miscount = noise_errors(q, share)
         drift, miscount = drift / float(self.rank_epsilon), miscount / float(self.count_epsilon)
@@ -145,12 +143,19 @@ def noise_errors(count: int, share: float) -> tuple[float, float]:
     return bounds.noise_deviation(levels, math.log(2 * count / share)) * levels, max(0.0, math.log(2 / share))
 
 
-def points_needed(m: int, drift: float, miscount: float, spacing: int, gap: float, alpha: float) -> float:
+def points_needed(m: int, drift: float, miscount: float, spacing: float, gap: float, alpha: float) -> float:
     """The number of points for which ranks are within alpha n, and wanted ranks `spacing` apart, where fractions are `gap` apart."""
     return max((m + drift + miscount + 1) / alpha, (spacing + 1) / gap + miscount)
 
 
-def _prefixes(count: int) -> Bool[np.ndarray, "prefixes nodes"]:
+def prefix_noises(key: Array, count: int, rank_epsilon: Float[Array, ""], steps: int) -> Int[Array, "count"]:
+    """The noise of each prefix, where adding `steps` to all from some prefix on costs rank_epsilon."""
+    shifts, most = jnp.zeros((count,), jnp.int32), count.bit_length() * steps
+    noises = geometric(key, shifts, epsilon=rank_epsilon, sensitivity=most)
+    return jnp.sum(jnp.where(prefixes(count), noises, 0), axis=1, dtype=jnp.int32)
+
+
+def prefixes(count: int) -> Bool[np.ndarray, "prefixes nodes"]:
     """Which nodes of a Fenwick tree add up to each prefix 1, ..., count: i, i without its last binary 1, and so on."""
     found = np.zeros((count, count), bool)
     for i in range(1, count + 1):
@@ -161,7 +166,7 @@ def _prefixes(count: int) -> Bool[np.ndarray, "prefixes nodes"]:
     return found
 
 
-def _crowded(room: int, count: int, rank_epsilon: float) -> float:
+def crowded(room: float, count: int, rank_epsilon: float) -> float:
     """(q - 1) P[a sum of as many noises as two neighbouring prefixes differ by reaches `room`], or 1."""
     if count == 1:
         return 0.0
@@ -179,7 +184,7 @@ def crowding_error(count: int, delta: float) -> float:
 
 def least_spacing(m: int, count: int, rank_epsilon: float, delta: float) -> int:
     """How far apart wanted ranks must be for gaps to be too narrow with probability at most delta."""
-    return 2 * m + 1 + least_int(lambda room: _crowded(room, count, rank_epsilon) <= delta, 0)
+    return 2 * m + 1 + least_int(lambda room: crowded(room, count, rank_epsilon) <= delta, 0)
 
 
 def noisy_slices(
@@ -222,7 +227,7 @@ def noisy_slices(
     if q > MOST:
         raise ValueError(f"fractions must be at most {MOST}, got {q}")
     width = base.half_width(solver, m, runs=3 * q, beta=beta, allow_unproved=allow_unproved)
-    rank_epsilon = _known_rate("rank_epsilon", rank_epsilon, q.bit_length())
+    rank_epsilon = known_rate("rank_epsilon", rank_epsilon, q.bit_length())
     delta = arguments.known_fraction("delta", delta)
     spacing = least_spacing(int(width["m"]), q, rank_epsilon, delta)
     if spacing > MOST_ROWS:
@@ -233,12 +238,12 @@ def noisy_slices(
     leaves: Any = {
         "fractions": np.asarray(rounded, np.uint32),
         "rank_epsilon": np.float64(rank_epsilon),
-        "count_epsilon": np.float64(_known_rate("count_epsilon", count_epsilon, 1)),
+        "count_epsilon": np.float64(known_rate("count_epsilon", count_epsilon, 1)),
         "spacing": np.int32(spacing),
     }
     return NoisySlices(solver=solver, **leaves, **width)
 
 
-def _known_rate(name: str, rate: Any, levels: int) -> float:
-    """The rate, so large that the sum of `levels` noises, each of this rate over `levels`, fits int32."""
-    return arguments.known(name, rate, at_least=SMALLEST_RATE * levels**2, below=700.0)
+def known_rate(name: str, rate: Any, levels: int, steps: int = 1) -> float:
+    """The rate, so large that the sum of `levels` noises, each of this rate over `levels` times `steps`, fits int32."""
+    return arguments.known(name, rate, at_least=SMALLEST_RATE * levels**2 * steps, below=700.0)

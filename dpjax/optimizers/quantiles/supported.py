@@ -67,6 +67,7 @@ from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments, bisection
 from dpjax.core.pytree import frozen, static
+from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.domains.events import Interval
@@ -122,11 +123,47 @@ class _Ranked(SupportedTree):
 
 
 @frozen
-class _Window:
+class Window:
     """One run's points and tree."""
 
     points: Points
     tree: _Ranked
+
+    def run(self, key: Array) -> Outcome:
+        """One choice."""
+        return self.tree(key, self.points)
+
+
+def windows(
+    quantiles: Any, points: Points, at: Int[Array, "k"], rest: Float[Array, "k"], budgets: Sequence[Array]
+) -> Window:
+    """The windows around the ranks at + rest, 0 <= rest < 1, stacked, for quantiles with `m` and `capacity`.
+
+    Args:
+      quantiles: an algorithm with these, `bits` and `limbs`.
+      points: sorted.
+      at, rest: the ranks.
+      budgets: w, epsilon and delta of each run.
+    """
+    low, high = base.ends(quantiles.bits, quantiles.limbs)
+    stretch = Stretch(x=points.x, first=jnp.int32(0), stop=points.n_valid, low=low, high=high)
+    m = jnp.asarray(quantiles.m, jnp.int32)
+
+    def one(at: Array, rest: Array, width: Array, epsilon: Array, delta: Array) -> Window:
+        tree = _Ranked(
+            bits=quantiles.bits,
+            limbs=quantiles.limbs,
+            epsilon=epsilon,
+            delta=delta,
+            offsets=planning.offsets(a=0.0),
+            centre=m.astype(float) + rest,
+            m=m,
+            width=width,
+        )
+        size = 2 * m + (rest > 0).astype(jnp.int32)
+        return Window(points=stretch.window(at - m, size, quantiles.capacity), tree=tree)
+
+    return jax.vmap(one)(at, rest, *budgets)
 
 
 @frozen
@@ -159,32 +196,13 @@ class SupportedQuantiles(IndependentQuantiles):
         f = xp.asarray(self.fractions).astype(float) * 2.0**-32
         return budgets(f, xp.asarray(self.epsilon, float), xp.asarray(self.delta, float), xp)
 
-    def _windows(self, points: Points) -> _Window:
-        """What each run uses, stacked."""
-        low, high = base.ends(self.bits, self.limbs)
-        stretch = Stretch(x=points.x, first=jnp.int32(0), stop=points.n_valid, low=low, high=high)
-        m = jnp.asarray(self.m, jnp.int32)
-
-        def one(fraction: Array, width: Array, epsilon: Array, delta: Array) -> _Window:
-            whole, digits = ranks(fraction, points.n_valid)
-            size = 2 * m + (digits > 0).astype(jnp.int32)
-            tree = _Ranked(
-                bits=self.bits,
-                limbs=self.limbs,
-                epsilon=epsilon,
-                delta=delta,
-                offsets=planning.offsets(a=0.0),
-                centre=m.astype(float) + digits.astype(float) * 2.0**-32,
-                m=m,
-                width=width,
-            )
-            return _Window(points=stretch.window(whole.astype(jnp.int32) - m, size, self.capacity), tree=tree)
-
-        return jax.vmap(one)(jnp.asarray(self.fractions), *self.budgets())
+    def _windows(self, points: Points) -> Window:
+        whole, digits = ranks(self.fractions, points.n_valid)
+        return windows(self, points, whole.astype(jnp.int32), digits.astype(float) * 2.0**-32, self.budgets())
 
     def draw(self, key: Array, points: Points) -> Any:
         keys = jax.random.split(key, self.fractions.shape[0])
-        return base.in_order(jax.vmap(lambda key, window: window.tree(key, window.points))(keys, self._windows(points)))
+        return base.in_order(jax.vmap(lambda key, window: window.run(key))(keys, self._windows(points)))
 
     def each(self, points: Points, intervals: Interval) -> Float[Array, "quantiles 2"]:
         return jax.vmap(lambda window, one: window.tree.probability(window.points, one))(

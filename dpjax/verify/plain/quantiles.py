@@ -4,7 +4,7 @@ import bisect
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -507,6 +507,33 @@ def unbounded_laws(
     return laws
 
 
+def noisy_pairs(
+    n: int, wanted: Callable[[int], tuple[int, int]], *, rank_rate: float, count_rate: float, spacing: int, reach: int
+) -> tuple[dict[tuple[int, int], float], float]:
+    """(P of each pair of noisy places, P[wanted ones are too near]): sums over noises up to `reach` of the count and of both places.
+
+    >>> pairs, none = noisy_pairs(9, lambda n: (n, 2 * n), rank_rate=9.0, count_rate=9.0, spacing=9, reach=1)
+    >>> round(pairs[9, 18], 4), round(none, 6)  # below 9 records places are less than 9 apart
+    (0.9993, 0.000123)
+    """
+
+    def masses(rate: float) -> dict[int, float]:
+        r = math.exp(-rate)
+        return {k: (1 - r) / (1 + r) * r ** abs(k) for k in range(-reach, reach + 1)}
+
+    places: dict[tuple[int, int], float] = {}
+    each, counts, none = masses(rank_rate), masses(count_rate), 0.0
+    for off, p in counts.items():
+        first, second = wanted(max(n + off, 0))
+        if second - first < spacing:
+            none += p
+            continue
+        for (a, pa), (b, pb) in itertools.product(each.items(), repeat=2):
+            place = first + a, second + b  # a is the noise in the count up to the first, b in that up to the second
+            places[place] = places.get(place, 0.0) + p * pa * pb
+    return places, none
+
+
 def noisy_slices_law(
     points: Sequence[int],
     fractions: Sequence[float],
@@ -527,23 +554,13 @@ def noisy_slices_law(
     >>> law.round(2).tolist(), round(none, 3)
     ([[0.78, 0.11], [0.1, 0.01]], 0.0)
     """
-    ordered, n, law, none = sorted(points), len(points), np.zeros((domain, domain)), 0.0
-    noise = range(-reach, reach + 1)
+    ordered, law = sorted(points), np.zeros((domain, domain))
+    rates: dict[str, Any] = {"rank_rate": rank_epsilon / 2, "count_rate": count_epsilon}
 
-    def masses(rate: float) -> dict[int, float]:
-        r = math.exp(-rate)
-        return {k: (1 - r) / (1 + r) * r ** abs(k) for k in noise}
+    def wanted(n: int) -> tuple[int, int]:
+        return rank(fractions[0], n), rank(fractions[1], n)
 
-    ranks: dict[tuple[int, int], float] = {}
-    each, counts = masses(rank_epsilon / 2), masses(count_epsilon)
-    for off, p in counts.items():
-        first, second = (rank(f, max(n + off, 0)) for f in fractions)
-        if second - first < spacing:
-            none += p
-            continue
-        for (a, pa), (b, pb) in itertools.product(each.items(), repeat=2):
-            place = first + a, second + b  # a is the noise in the count up to the first, b in that up to the second
-            ranks[place] = ranks.get(place, 0.0) + p * pa * pb
+    ranks, none = noisy_pairs(len(points), wanted, **rates, spacing=spacing, reach=reach)
     for (first, second), p in ranks.items():
         if second - first <= 2 * m:
             none += p
@@ -553,19 +570,69 @@ def noisy_slices_law(
     return law, none
 
 
-def supported_scores(points: Sequence[int], fraction: float, *, bits: int, m: int) -> list[float]:
-    """min(points of the window in the subtree of y, (m - rank error)/w) for y = 0, ..., 2^bits - 1.
+def supported_slices_law(
+    points: Sequence[int],
+    fractions: Sequence[float],
+    *,
+    bits: int,
+    m: int,
+    margin: int,
+    rank_epsilon: float,
+    count_epsilon: float,
+    spacing: int,
+    epsilon: float,
+    delta: float,
+    reach: int = 40,
+) -> tuple[np.ndarray, float]:
+    """The same for two quantiles by the keys that the data support, around noisy ranks in halves; (joint law, P[none]).
 
-    >>> supported_scores([1, 1, 2], 0.5, bits=2, m=1)
+    >>> law, none = supported_slices_law(
+    ...     [0] * 9 + [1] * 9, [0.2, 0.8], bits=1, m=2, margin=1, rank_epsilon=9.0, count_epsilon=9.0, spacing=13, epsilon=8.0, delta=0.1
+    ... )
+    >>> law.round(2).tolist(), round(none, 3)
+    ([[0.0, 1.0], [0.0, 0.0]], 0.0)
+    """
+    ordered, law = tuple(sorted(points)), np.zeros((2**bits, 2**bits))
+    rates: dict[str, Any] = {"rank_rate": rank_epsilon / 4, "count_rate": count_epsilon}
+
+    def wanted(n: int) -> tuple[int, int]:
+        return math.floor(2 * fractions[0] * n), math.floor(2 * fractions[1] * n)
+
+    halves, none = noisy_pairs(len(points), wanted, **rates, spacing=spacing, reach=reach)
+    for (first, second), p in halves.items():
+        if second - first <= 4 * m + 2 * margin:
+            none += p
+            continue
+        runs = [_supported_run(ordered, half / 2, bits, m, epsilon, delta) for half in (first, second)]
+        law += p * np.outer(runs[0][:-1], runs[1][:-1])
+        none += p * (1 - (1 - runs[0][-1]) * (1 - runs[1][-1]))
+    return law, none
+
+
+@functools.lru_cache(10_000)  # sums ask the same again and again
+def _supported_run(
+    points: tuple[int, ...], wanted: float, bits: int, m: int, epsilon: float, delta: float
+) -> list[float]:
+    scores = supported_scores(points, wanted, 0.5, bits=bits, m=m)
+    return supported_law(scores, epsilon, delta, 5 * bits - 4, monotone=False)
+
+
+def supported_scores(points: Sequence[int], wanted: float, worse: float, *, bits: int, m: int) -> list[float]:
+    """min(points of the window around the rank `wanted` in the subtree of y, (m - rank error)/worse) for y = 0, ..., 2^bits - 1.
+
+    There are points without end at 0 before all others, and at 2^bits - 1 behind them.
+
+    >>> supported_scores([1, 1, 2], 1.5, 0.5, bits=2, m=1)
     [-1.0, 2, 1.0, -1.0]
     """
-    wanted, worse = fraction * len(points), max(fraction, 1 - fraction)
     first, stop = math.floor(wanted - m), math.ceil(wanted + m)
-    ordered = sorted(points)
-    inside = [0 if i < 0 else ordered[i] if i < len(ordered) else 2**bits - 1 for i in range(first, stop)]
+    ordered, top = sorted(points), 2**bits - 1
+    inside = [0 if i < 0 else ordered[i] if i < len(ordered) else top for i in range(first, stop)]
     scores = []
     for y, (interval, _) in sorted(tree(bits).items()):
-        error = max(wanted - sum(x <= y for x in points), sum(x < y for x in points) - wanted, 0)
+        below = sum(x < y for x in points) if y > 0 else -math.inf
+        up_to = sum(x <= y for x in points) if y < top else math.inf
+        error = max(wanted - up_to, below - wanted, 0)
         scores.append(min(sum(x in interval for x in inside), (m - error) / worse))
     return scores
 
@@ -578,9 +645,10 @@ def supported_laws(
     >>> [[round(p, 3) for p in law] for law in supported_laws([1, 1, 2], [0.5], bits=2, epsilon=4.0, delta=0.1, m=1)]
     [[0.0, 0.123, 0.017, 0.0, 0.86]]
     """
-    prices = [1 + 2 * max(f, 1 - f) for f in fractions]
-    laws = []
-    for f, price in zip(fractions, prices, strict=True):
-        given = epsilon * price / sum(prices), delta / len(fractions), 5 * bits - 4
-        laws.append(supported_law(supported_scores(points, f, bits=bits, m=m), *given, monotone=False))
+    widths = [max(f, 1 - f) for f in fractions]
+    price, laws = sum(1 + 2 * w for w in widths), []
+    for f, w in zip(fractions, widths, strict=True):
+        given = epsilon * (1 + 2 * w) / price, delta / len(fractions), 5 * bits - 4
+        scores = supported_scores(points, f * len(points), w, bits=bits, m=m)
+        laws.append(supported_law(scores, *given, monotone=False))
     return laws
