@@ -107,8 +107,8 @@ def load(name: str) -> Experiment:
     if name in EXPERIMENTS:
         place = f"experiments.{name}"
     elif place == name and not place.endswith(".py"):
-        known = ", ".join(map(repr, EXPERIMENTS))
-        raise Refused(f"experiment must be one of {known}, or your own as MODULE:NAME or FILE.py, got {name!r}")
+        rule = f"one of {', '.join(map(repr, EXPERIMENTS))}, or your own as MODULE:NAME or FILE.py"
+        raise Refused(f"experiment must be {rule}, got {name!r}{arguments.meant(name, EXPERIMENTS)}")
     attribute = attribute or USUAL
     found = getattr(_from_file(place) if place.endswith(".py") else _from_module(place), attribute, None)
     if not isinstance(found, Experiment):

@@ -46,7 +46,9 @@ def changed(
         # Keys may hold "=" themselves: the names of series do.
         key = max((key for key in known if change.startswith(f"{key}=")), key=len, default=None)
         if key is None:
-            raise ValueError(f"--set must be KEY=VALUE with KEY one of {', '.join(known)}, got {change!r}")
+            name, equals, _ = change.partition("=")
+            meant = arguments.meant(name, known) if equals else ""
+            raise ValueError(f"--set must be KEY=VALUE with KEY one of {', '.join(known)}, got {change!r}{meant}")
         *groups, last = known[key]
         place = result
         for group in groups:

@@ -511,6 +511,12 @@ def test_the_largest_rho_rises_with_both(epsilon, delta):
     assert np.all(np.diff(steps) > 0)
 
 
+@pytest.mark.parametrize("epsilon", [1e-20, 1e-36])
+def test_the_largest_rho_has_slopes_at_an_epsilon_whose_square_is_0(epsilon):
+    """As epsilon vanishes beside delta, rho and its slopes become those of epsilon = 0."""
+    np.testing.assert_allclose(slopes_of_rho(epsilon, 0.1), slopes_of_rho(1e-12, 0.1), rtol=1e-5)
+
+
 def test_more_mechanisms_than_optimal_composition_is_worked_out_for():
     found = accounting.exponential_epsilon(2**40, epsilon=1.0, delta=1e-6)
     assert found == pytest.approx(math.sqrt(8 * float(accounting.largest_rho(1.0, 1e-6)) / 2**40))

@@ -873,6 +873,11 @@ def test_sauers_lemma_takes_no_time_for_huge_dimensions():
     assert bounds.log_dichotomies(points + 1, points // 2) == pytest.approx(points * math.log(2), rel=1e-12)
     assert bounds.log_dichotomies(points, points) == pytest.approx(points * math.log(2), rel=1e-12)
     assert bounds.log_dichotomies(points, 1) == pytest.approx(math.log1p(points), rel=1e-12)
+    points = 10**30  # a sum over all of their middle would take years
+    assert bounds.log_dichotomies(points + 1, points // 2) == pytest.approx(points * math.log(2), rel=1e-12)
+    assert bounds.log_dichotomies(points, points) == points * math.log(2)
+    with pytest.raises(ValueError, match=r"vc and alpha and epsilon must be such that 2\^64 rows are enough"):
+        bounds.label_private_agnostic_whole(points, 0.1, 0.1, 1.0)
 
 
 def test_point_learner_as_printed_pays_for_answers_that_rarely_err():

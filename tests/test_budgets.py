@@ -675,6 +675,16 @@ def test_totals_and_counts_that_are_none_are_refused():
     for name, wrong in (("total", -1.0), ("total", True), ("times", [1, 0]), ("times", [1, -2]), ("times", 2)):
         with pytest.raises((TypeError, ValueError), match=f"{name}.* must"):
             budgets.shares(jnp.zeros(2), **{"total": 1.0, "times": [1, 2], name: wrong})
+    for none in (None, [None], [0.5, [0.4, 0.2]], {"a": 0.5}):
+        with pytest.raises(TypeError, match="epsilons must be an array of numbers"):
+            accountant.total_delta(none, [0.0], 0.5, (2,))
+        with pytest.raises(TypeError, match="epsilon must be an array of numbers"):
+            accountant.total_delta([0.5], [0.0], none, (2,))
+        with pytest.raises(TypeError, match="logits must be an array of numbers"):
+            budgets.shares(none, 1.0, (2,))
+    for wrong in (math.inf, math.nan):  # the shares were NaN
+        with pytest.raises(ValueError, match="logits must be"):
+            budgets.shares([wrong, 0.0], 1.0, (1, 2))
 
 
 def test_more_delta_needs_no_more_points():

@@ -295,6 +295,12 @@ def test_log1mexp_at_both_ends(log_p):
     assert slope == pytest.approx(-math.exp(log_p) / -math.expm1(log_p), rel=1e-5)
 
 
+def test_log1mexp_of_certainty_passes_no_derivative_on():
+    """It was +inf, and NaN times 0."""
+    value, slope = map(float, log1mexp_and_slope(np.float32(0)))
+    assert (value, slope) == (-math.inf, 0.0)
+
+
 LOG_WEIGHT = st.one_of(st.just(-math.inf), st.floats(-300, 300, width=32))
 
 
@@ -639,7 +645,7 @@ def test_bucket_is_the_least_one(n):
         (
             lambda: arguments.calibration("proven"),
             ValueError,
-            "calibration must be one of 'printed', 'proved', got 'proven'",
+            "calibration must be one of 'printed', 'proved', got 'proven'; did you mean 'proved'",
         ),
         (lambda: arguments.epsilon(np.bool_(True)), TypeError, "epsilon must be a real number"),
         (lambda: arguments.epsilon(jax.random.key(0)), TypeError, "epsilon must be a real number"),

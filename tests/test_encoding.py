@@ -349,8 +349,13 @@ def test_columns_come_back_without_a_loop_over_their_rows(monkeypatch):
         rows = np.asarray(column.points.x)[:1000]
         with monkeypatch.context() as fast:
             fast.setattr(encoding.arguments, "integer", one_by_one)
-            found = column.decode(rows)
+            found, largest = column.decode(rows), [column.encoding.last, 2**column.bits - 1]
+            listed = column.decode(encoding._of_limbs(rows).tolist() + largest)
         assert found.tolist() == [column.encoding.value(int(code)) for code in encoding._of_limbs(rows)]
+        assert listed.tolist() == found.tolist() + column.encoding.values([column.encoding.last] * 2).tolist()
+    monkeypatch.setattr(encoding, "round", one_by_one, raising=False)  # of quotients of fractions
+    large = dpjax.encode([2**70 + 3, 2**70], low=2**70, high=2**70 + 9)
+    assert encoding._of_limbs(large.points.x)[:2].tolist() == [3, 0]
 
 
 def test_decimals_whose_parts_no_float_holds_are_decoded_exactly():
@@ -567,7 +572,7 @@ def test_codes_that_are_none_are_not_decoded():
     assert column.decode(np.array([52500, 199900])).tolist() == [525.0, 1999.0]
     with pytest.raises(ValueError, match="codes of 37 bits"):
         column.decode(np.array([52500, 199900], np.uint32))
-    for wrong in (2**37 + 1, [2**37 + 1], -1):
+    for wrong in (2**37 + 1, [2**37 + 1], np.array([1, 2**37 + 1]), [0, -1], [2**64], [-1, 2**63], -1):
         with pytest.raises(ValueError, match="outputs must be from 0 to"):
             column.decode(wrong)
 

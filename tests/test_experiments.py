@@ -134,6 +134,8 @@ def test_list_names_every_experiment(capsys):
     [
         (["run", "thresholds", "--preset", "huge"], ["preset", "'huge'", "smoke"]),
         (["run", "nothing"], ["experiment", "'nothing'", "thresholds"]),
+        (["run", "tresholds"], ["got 'tresholds'; did you mean 'thresholds'?"]),
+        (["run", "thresholds", "--set", "epsilom=2"], ["got 'epsilom=2'; did you mean 'epsilon'?"]),
         (["run", "thresholds", "--seed", "-1"], ["seed", "-1", "from 0 to"]),
         (["check", "thresholds", "--seed", str(2**32)], ["--seed", str(2**32), "from 0 to"]),
         (["run", "thresholds", "--set", "eps=2"], ["'eps=2'", "epsilon", "success.bits"]),

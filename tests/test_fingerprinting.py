@@ -532,6 +532,19 @@ def test_bad_words_are_refused():
             book_of(code).trace(word)
 
 
+def test_the_book_of_another_code_is_refused():
+    """Which would be judged by its own thresholds."""
+    code, word = tardos(4, xi=0.1, length=640), np.zeros(640)
+    book = code.generate(jax.random.key(0))
+    assert code.trace(book, word).scores.shape == jax.jit(code.trace)(book, word).scores.shape == (4,)
+    others = [tardos(4, xi=0.01, length=640), tardos(4, xi=0.1, length=640, score="symmetric"), CODES["boneh-shaw"]]
+    for other in [*others, tardos(5, xi=0.1, length=640)]:
+        with pytest.raises(ValueError, match=r"book must be one of .*, got one of Tardos"):
+            other.trace(book, word)
+    with pytest.raises(TypeError, match="book must be a Book, got None"):
+        code.trace(None, word)
+
+
 @pytest.mark.thorough
 def test_a_book_that_does_not_fill_its_last_group_of_blocks_counts_every_column_once():
     """Nine blocks where eight are traced together; the word 0, of which padding would be more."""

@@ -423,6 +423,12 @@ def test_parameters_beyond_the_theorem_of_the_walk_promise_nothing():
     for beyond in ({"never_below": plan.t1 - 1}, {"deep": plan.K - 1}, {"select_delta": 0.51}, {"walk_delta": 1.0},
                    {"walk_epsilon": plan.budget.walk_epsilon * 1.001}):  # fmt: skip
         assert spent(**beyond) is None, beyond
+    at = solver.parameters.at
+    for name in ("turn", "saturation", "excess", "log_delta", "log_turn"):
+        other = dataclasses.replace(at, **{name: getattr(at, name) + 1})
+        assert planning.spent(dataclasses.replace(solver.parameters, at=other)) is None, name
+    single = dataclasses.replace(solver.parameters, at=jax.tree.map(jnp.asarray, at))
+    assert planning.spent(single) == spent()  # as a program in float32 returns them
     parameters = dataclasses.replace(solver.parameters, deep=np.int32(plan.K - 1))
     assert dataclasses.replace(solver, parameters=parameters).guarantee().is_none
 

@@ -517,6 +517,10 @@ def test_theorem_31_takes_the_cheaper_way():
     assert 9 < approximate[1] / approximate[0] < 12
     with_weights = bounds.any_class(small, 20.0, 1, 10, **at, delta=1e-6, constant=1e-9)
     assert with_weights <= bounds.any_class(small, 20.0, 1, 10, **at, delta=1e-6)
+    for log_domain in (1e300, 1e308):  # no float64 holds the rows of a database; its rows, and not it, were refused
+        assert bounds.any_class(log_domain, small, 1, 10, **at) == bounds.direct_sum(small, 10, **at)
+        sanitized = bounds.blr(log_domain, 1, alpha=0.02, beta=0.02, epsilon=0.5)
+        assert sanitized == bounds.generic_pure(log_domain, 1, 10, **at) == math.inf
 
 
 def test_each_epsilon_adds_up():

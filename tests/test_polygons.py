@@ -654,6 +654,13 @@ def test_points_beyond_the_grid_have_no_label():
         halfplane_concept.label(line, wide.from_ints([200, 1], 8).reshape(1, 2, 1))
     with pytest.raises(ValueError, match=r"x must have shape \(rows, 2, 1\)"):
         halfplane_concept.label(line, wide.from_ints([2**40 + 5, 1], 64).reshape(1, 2, 2))
+    for wrong, got in ((None, "NoneType"), (np.zeros((1, 2, 1), int), "int64")):
+        with pytest.raises(TypeError, match=f"x must be a uint32 array, got {got}"):
+            halfplane_concept.label(line, wrong)
+    with pytest.raises(TypeError, match="region must be a Region, got None"):
+        halfplane_concept.label(None, wide.from_ints([1, 1], 6).reshape(1, 2, 1))
+    with pytest.raises(TypeError, match="data must be an Examples, got None"):
+        line.predict(None)
 
 
 @pytest.mark.parametrize("union", [False, True])

@@ -299,5 +299,10 @@ def test_estimators_take_no_masked_entries_nor_named_bounds():
     pd = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="X must have no missing entries"):
         PrivateQuantiles(low=0, high=9, unit=1).fit(np.ma.array([[1.0], [5.0]], mask=[[0], [1]]))
+    for wrong in (np.nan, np.inf, None):
+        with pytest.raises(
+            ValueError, match="X must hold finite numbers, neither NaN nor infinity, got 2 of 4 rows: 1, 3"
+        ):
+            PrivateQuantiles(low=0, high=9, unit=1).fit([[1.0, 2.0], [5.0, wrong], [3.0, 1.0], [wrong, 2.0]])
     with pytest.raises(TypeError, match="high must be a list in the order"):
         PrivateQuantiles(low=0, high=pd.Series({"b": 9, "a": 5}), unit=1).fit(np.ones((3, 2)))

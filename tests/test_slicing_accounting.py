@@ -524,6 +524,11 @@ def test_no_budget_is_an_error():
         (lambda: slicing.step_epsilon(total_epsilon=0.0, total_delta=1e-6), ValueError, "total_epsilon"),
         (lambda: slicing.split(total_epsilon=None, total_delta=1e-6, cost=max), TypeError, "total_epsilon"),
         (lambda: slicing.split(total_epsilon=1.0, total_delta=1e-6, cost=None), TypeError, "cost"),
+        (
+            lambda: slicing.split(total_epsilon=1.0, total_delta=1e-6, cost=lambda s, e: s * math.nan),
+            ValueError,
+            r"cost\(.*\) must be a number, not NaN",
+        ),
         (lambda: slicing.largest(None, Guarantee(1.0, 1e-6, ADD)), TypeError, "family"),
         (lambda: slicing.largest(run, Guarantee(1.0, 1e-6, REPLACE)), ValueError, "total must be under ADD"),
         (lambda: slicing.largest(run, (1.0, 1e-6)), TypeError, "total must be a Guarantee"),
@@ -557,7 +562,15 @@ def test_where_hardly_any_loss_is_finite_nothing_is_promised():
     """dp-accounting fails on it, so that its failure must not come through."""
     plan = planning.calibrate(bits=3, epsilon=40.0, delta=0.1, beta=0.3, depth=1, accountant="slicing")
     assert plan.guarantee.covers(40.0, 0.1)
-    assert run(0.1, 0.1, extra={Guarantee(0.1, 0.9, ADD): 40}).delta(1.0) == 1.0  # nearly: 1 - 0.1^40
+    hardly = run(0.1, 0.1, extra={Guarantee(0.1, 0.9, ADD): 40})
+    assert hardly.delta(1.0) == 1.0  # nearly: 1 - 0.1^40
+    assert hardly.loss_distribution().self_compose(2).get_delta_for_epsilon(1.0) == 1.0
+
+
+def test_a_fault_of_the_analysis_is_not_taken_for_one_of_dp_accounting(monkeypatch):
+    monkeypatch.setattr(slicing, "_atoms", lambda run, bit: [][bit])
+    with pytest.raises(IndexError):
+        run(0.1, 0.1, applications=2).delta(1.0)
 
 
 @pytest.mark.parametrize("case", [run(0.1, 0.1, 0.6), run(0.1, 0.1, extra=[Guarantee(1.0, 1.0, ADD)])])

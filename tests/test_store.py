@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpjax.trials import store as store_module
+from dpjax.trials.shared import Memory
 from dpjax.trials.store import FILE, open_store
 
 IDENTITY = {"experiment": "walk", "preset": "smoke", "parameters": {"epsilon": 0.1, "bits": 8}, "seed": 3}
@@ -222,6 +223,9 @@ def test_a_file_is_no_directory(tmp_path):
     (tmp_path / "file").write_text("precious")
     with pytest.raises(ValueError, match="must be a directory"):
         open_store(tmp_path / "file", IDENTITY, resume=True)
+    for within in ("file/deeper", "n" * 300):
+        with pytest.raises(ValueError, match=r"directory must be one that can be created and read, got .*: .*Errno"):
+            open_store(tmp_path / within, IDENTITY)
     assert (tmp_path / "file").read_text() == "precious"
 
 
@@ -266,6 +270,10 @@ def test_numpy_values_are_plain_from_the_first(tmp_path):
         assert [key for key, _ in store.records()] == [{"n": 7}]
         with pytest.raises(TypeError, match="JSON"):
             store.get_or_compute({"n": 8}, object)
+        for keeper in (store, Memory()):  # 1 was "1"
+            with pytest.raises(TypeError, match="key must name what it holds by text, as JSON does, got 1 in"):
+                keeper.get_or_compute({"n": [{1: 2}]}, list)
+            assert {"n": [{"1": 2}]} not in keeper
     open_store(tmp_path, {"n": 5}, resume=True).close()
 
 

@@ -454,6 +454,19 @@ def test_a_pair_refutes_by_more_than_rounding_and_its_event_is_that_of_its_epsil
         assert worst.refutes(Guarantee(0.0, 0.0, REPLACE_ONE)) is seen
     worst = worst_of_table(np.array([[0.7, 0.3, 0.0], [0.1, 0.2, 0.7]]), np.arange(2), np.array([[0, 1]]), 1.0)
     assert worst.event.tolist() == [True, False, False] and worst.delta == pytest.approx(0.7 - math.e * 0.1)
+    for wrong, error in ((math.nan, ValueError), (None, TypeError)):  # beyond a slack of NaN nothing is refuted
+        with pytest.raises(error, match="slack must be"):
+            worst.refutes(Guarantee(1.0, 0.0, REPLACE_ONE), slack=wrong)
+    with pytest.raises(TypeError, match="guarantee must be a Guarantee, got None"):
+        worst.refutes(None)
+
+
+def test_a_probability_that_is_too_small_for_a_float_refutes_nothing() -> None:
+    """A bit that is wrong with probability e^-800 is (800, 0)-private, and not (700, 0)-private."""
+    log_p = jnp.array([0.0, -800.0])
+    for epsilon, seen in ((800.0, False), (700.0, True)):
+        worst = worst_pair(lambda bit: log_p[(jnp.arange(2) + bit) % 2], np.arange(2), np.array([[0, 1]]), epsilon)
+        assert worst.refutes(Guarantee(epsilon, 0.0, REPLACE_ONE)) is seen
 
 
 def test_of_an_odd_number_of_outcomes_the_larger_half_is_held_out() -> None:

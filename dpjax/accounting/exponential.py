@@ -65,7 +65,10 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
     used = xp.minimum(xp.where(delta > 0, delta, 0.5), 0.5)
     log_delta = xp.log(used)
     root = xp.sqrt(-log_delta)
-    a = xp.minimum(root * (xp.sqrt(epsilon - log_delta) + root) / epsilon * xp.asarray(_ORDERS, float), 1e30)
+    best = root * (xp.sqrt(epsilon - log_delta) + root)
+    # The derivative of a quotient is divided by epsilon^2, which float32 may take for 0.
+    best = best / epsilon if xp is np else best * xp.exp(-xp.log(epsilon))
+    a = xp.minimum(best * xp.asarray(_ORDERS, float), 1e30)
     a = xp.concatenate([xp.minimum(xp.asarray(_LESSER, float), a[0]), a])
     # Where delta a is near 1, a sum of two logarithms would lose its digits.
     near = used * a > 1e-3

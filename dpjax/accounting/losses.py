@@ -35,7 +35,7 @@ def worst(epsilon: float, delta: float, interval: float) -> Any:
     # then moves by epsilon * interval instead of a whole interval.
     rounded = math.inf if epsilon > LARGEST_EPSILON else on_grid(epsilon, interval)
     if rounded > LARGEST_EPSILON + 1.0 or delta > _HOPELESS:
-        return _nothing_promised(interval)
+        return nothing_promised(interval)
     parameters = common.DifferentialPrivacyParameters(rounded, delta)
     return privacy_loss_distribution.from_privacy_parameters(parameters, interval)
 
@@ -52,7 +52,7 @@ def discretised(law: Law, opposite: Law | None, interval: float) -> Any:
 
     masses, infinite = split_masses(law, interval)
     if infinite > _HOPELESS:
-        return _nothing_promised(interval)
+        return nothing_promised(interval)
     if opposite is None:
         return PrivacyLossDistribution.create_from_rounded_probability(masses, infinite, interval)
     masses_add, infinite_add = split_masses(opposite, interval)
@@ -61,7 +61,7 @@ def discretised(law: Law, opposite: Law | None, interval: float) -> Any:
     )
 
 
-def _nothing_promised(interval: float) -> Any:
+def nothing_promised(interval: float) -> Any:
     """A distribution with delta = 1 at every epsilon; dp-accounting cannot compose it without a finite loss, which changes nothing."""
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 

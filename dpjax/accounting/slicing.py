@@ -59,7 +59,7 @@ import numpy as np
 from dpjax.accounting import composition, synchronization
 from dpjax.accounting.composition import FFT_ERROR
 from dpjax.accounting.guarantee import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
-from dpjax.accounting.losses import Law, discretised
+from dpjax.accounting.losses import Law, discretised, nothing_promised
 from dpjax.accounting.rounding import at_least, at_most
 from dpjax.core import arguments, bisection
 
@@ -222,11 +222,14 @@ class Run:
             raise ValueError(f"every guarantee must have epsilon <= {LARGEST_EPSILON} and delta < 1, got {self}")
         finest = sum(part.epsilon for part in self.extra) / _MOST_CELLS
         cell = 2.0 ** math.floor(math.log2(max(self.slice_epsilon / _CELLS, self.compute.epsilon / _CELLS, finest)))
-        total = _composed(discretised(_atoms(self, 1), _atoms(self, 0), cell), self.applications)
+        parts = [(discretised(_atoms(self, 1), _atoms(self, 0), cell), self.applications)]
         for part, count in Counter(self.extra).items():
             response = _response(part, 1)
-            total = total.compose(_composed(discretised(response, response, cell), count))
-        return total
+            parts.append((discretised(response, response, cell), count))
+        try:
+            return functools.reduce(lambda total, part: total.compose(part), itertools.starmap(_composed, parts))
+        except IndexError:  # raised by dp-accounting where hardly any loss is finite and its truncation leaves none
+            return nothing_promised(cell)
 
     def _profile(self) -> Callable[[float], float]:
         """The function from total epsilon to total delta."""
@@ -236,10 +239,7 @@ class Run:
             return lambda epsilon: 1.0
         if self.applications == 1 and not self.extra:
             return lambda epsilon: min(1.0, _UP * max(_excess_of_sum(self, bit, epsilon) for bit in (0, 1)))
-        try:
-            losses = self.loss_distribution()
-        except IndexError:  # raised by dp-accounting where hardly any loss is finite and its truncation leaves none
-            return lambda epsilon: 1.0
+        losses = self.loss_distribution()
         allowance = (self.applications + Counter(self.extra).total()) * FFT_ERROR
         return lambda epsilon: min(1.0, _UP * max(0.0, float(losses.get_delta_for_epsilon(epsilon))) + allowance)
 
@@ -458,7 +458,7 @@ def split(
         the ratio, there may be a cheaper split.
 
     Raises:
-        TypeError, ValueError: as in `step_epsilon`.
+        TypeError, ValueError: as in `step_epsilon`; a cost that is not a number.
 
     Example:
         >>> found = split(total_epsilon=1.0, total_delta=1e-6, cost=lambda s, e: 1 / s + 4 / e)
@@ -477,7 +477,8 @@ def split(
             return Run(scale * slices, Guarantee(scale * rest, compute_delta, ADD_OR_REMOVE_ONE), **shape)
 
         scale = largest(run, total, accountant=accountant, precision=precision)
-        return Split(scale * slices, scale * rest, float(cost(scale * slices, scale * rest)))
+        each = scale * slices, scale * rest
+        return Split(*each, arguments.known(f"cost{each}", cost(*each)))
 
     def coarse(log_ratio: float) -> float:
         return at(log_ratio, 2.0**-12).cost

@@ -126,7 +126,7 @@ def generic_pure(
         epsilon, delta: total privacy; pure if delta is 0.
 
     Returns:
-        Number of examples.
+        Number of examples; inf if it is more than float64 can hold.
 
     Raises:
         TypeError, ValueError: an argument out of range.
@@ -316,7 +316,9 @@ def generic_thresholds(
 def _generic(
     m: float, rows: int, vc: int, concepts: int, alpha: float, beta: float, epsilon: float, delta: float
 ) -> float:
-    """The examples by Lemma 36, with half of epsilon for the labels."""
+    """The examples by Lemma 36, with half of epsilon for the labels; inf if the sanitizer's m is more than float64 can hold."""
     each = each_epsilon(concepts, epsilon / 2.0, delta)
+    if math.isinf(m):
+        return m
     done = vc * (1.0 + math.log(max(rows, vc) / vc))
     return generic_learner(m, vc, concepts, alpha, beta, each, log_hypotheses=done)

@@ -38,6 +38,8 @@ from dpjax.bounds.learning import realizable, square
 from dpjax.bounds.mechanisms import exponential_mechanism
 from dpjax.core import arguments, bisection
 
+_MOST_TERMS = 2**20  # of a sum that are added up
+
 
 def log_dichotomies(points: int, vc: int) -> float:
     """ln of the largest number of ways in which a class of VC dimension `vc` can label `points` points (Sauer's lemma).
@@ -47,6 +49,8 @@ def log_dichotomies(points: int, vc: int) -> float:
         [5, 11, 16]
     """
     arguments.counts(points=points, vc=vc)
+    if vc >= points:
+        return points * math.log(2.0)
     from scipy import special  # slow to import
 
     largest = min(
@@ -59,9 +63,15 @@ def log_dichotomies(points: int, vc: int) -> float:
 
 
 def _relative_sum(ratios: Iterable[float]) -> float:
-    """The sum of the terms after a first term of 1, to the last digit, from the decreasing ratios of consecutive terms."""
+    """The sum of the terms after a first term of 1, from the decreasing ratios of consecutive terms: to the last digit, or from above.
+
+    Of n terms near the middle about 6 sqrt(n) matter. From `_MOST_TERMS` on, for n beyond 10^10, a geometric series bounds the rest: of a
+    logarithm of about n it moves the last digits.
+    """
     term, total = 1.0, 0.0
-    for ratio in ratios:
+    for number, ratio in enumerate(ratios):
+        if number == _MOST_TERMS:
+            return total + term * ratio / max(1.0 - ratio, 2.0**-53)
         term *= ratio
         total += term
         if term < 1e-18 * total:
@@ -201,7 +211,7 @@ def label_private_whole(
         return m >= max(deviation, chosen)
 
     # ln Pi(m) is concave: once m is large enough, it remains so
-    return float(bisection.least_rows(enough, 1, alpha=alpha, epsilon=epsilon))
+    return float(bisection.least_rows(enough, 1, vc=vc, alpha=alpha, epsilon=epsilon))
 
 
 def label_private_agnostic_whole(
@@ -224,4 +234,4 @@ def label_private_agnostic_whole(
         deviation = 8 / squared * (math.sqrt(log_hypotheses) + math.sqrt(math.log(4 / beta))) ** 2
         return m >= max(deviation, exponential_mechanism(log_hypotheses, alpha / 2, beta / 2, epsilon))
 
-    return float(bisection.least_rows(enough, 1, alpha=alpha, epsilon=epsilon))
+    return float(bisection.least_rows(enough, 1, vc=vc, alpha=alpha, epsilon=epsilon))

@@ -405,7 +405,7 @@ def blr(log_domain: float, vc: int, alpha: float, beta: float, epsilon: float) -
         epsilon: > 0.
 
     Returns:
-        Number of rows.
+        Number of rows; inf if it is more than float64 can hold.
 
     Raises:
         TypeError, ValueError: an argument out of range.
@@ -416,7 +416,8 @@ def blr(log_domain: float, vc: int, alpha: float, beta: float, epsilon: float) -
     """
     arguments.positive(log_domain=log_domain, epsilon=epsilon)
     arguments.fractions(alpha=alpha, beta=beta)
-    return exponential_mechanism(approximating_rows(vc, alpha / 2.0) * log_domain, alpha / 2.0, beta, epsilon)
+    log_databases = approximating_rows(vc, alpha / 2.0) * log_domain
+    return math.inf if math.isinf(log_databases) else exponential_mechanism(log_databases, alpha / 2.0, beta, epsilon)
 
 
 def multiplicative_weights(

@@ -7,11 +7,12 @@ The packages that compute only on the host (`accounting`, `bounds`) use them too
 not been loaded there are no tracers.
 """
 
+import difflib
 import functools
 import math
 import numbers
 import sys
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from fractions import Fraction
 from typing import Any, ParamSpec, TypeVar
 
@@ -267,8 +268,18 @@ def brief(value: Any) -> str:
 def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     """`value`, if it is one of the options; ValueError for the rest."""
     if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}{meant(value, options)}")
     return value
+
+
+def meant(value: Any, options: Iterable[str]) -> str:
+    """The end of a message about a name that is none of the options: the one that is spelt nearly so, if there is one.
+
+    >>> meant("tresholds", ("points", "thresholds")), meant("lines", ("points", "thresholds"))
+    ("; did you mean 'thresholds'?", '')
+    """
+    near = difflib.get_close_matches(value, options, n=1) if isinstance(value, str) else []
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def flag(name: str, value: Any) -> bool:

@@ -13,12 +13,12 @@ ROW = 32  # leaves of a subtree that is examined by itself
 
 
 def log1mexp(log_p: Float[Array, "*s"]) -> Float[Array, "*s"]:
-    """ln(1 - exp(log_p)) for log_p <= 0, accurate at both ends (Maechler 2012); safe under differentiation."""
+    """ln(1 - exp(log_p)) for log_p <= 0, accurate at both ends (Maechler 2012); safe under differentiation, at 0 as `log` is."""
     near_zero = log_p > -0.6931472
     # Each branch sees a harmless argument where the other one is chosen: otherwise its gradient would be NaN.
     close = jnp.where(near_zero, log_p, -1.0)
     far = jnp.where(near_zero, -1.0, log_p)
-    return jnp.where(near_zero, jnp.log(-jnp.expm1(close)), jnp.log1p(-jnp.exp(far)))
+    return jnp.where(near_zero, log(-jnp.expm1(close)), jnp.log1p(-jnp.exp(far)))
 
 
 def greater_of(a: Float[Array, "*#s"] | float, b: Float[Array, "*#s"]) -> Float[Array, "*s"]:

@@ -257,6 +257,9 @@ def decode(outputs: Any, encoding: Encoding) -> Any:
     if np.ndim(outputs) == 0:
         return encoding.value(arguments.integer("outputs", outputs, at_least=0, at_most=2**encoding.bits))
     most = 2**encoding.bits  # the code of a threshold above all points
+    whole = _of_ints(outputs)
+    if whole is not None and int(whole.max(initial=0)) <= most <= 2**64:
+        return encoding._values(np.minimum(whole, np.uint64(encoding.last)))
     return encoding.values([arguments.integer("outputs", each, at_least=0, at_most=most) for each in outputs])
 
 
@@ -319,7 +322,9 @@ def _decimals(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encodi
 
 
 def _nearest(values: Iterable[Any], encoding: Encoding) -> list[int]:
-    """The codes of the nearest steps, computed exactly, one by one."""
+    """The codes of the nearest steps, computed exactly, one by one; integers in steps of 1 are not rounded."""
+    if encoding.kind == "integers" and encoding.unit == 1:
+        return [each - encoding.low for each in values]
     steps = (round((Fraction(each) - encoding.low) / encoding.unit) for each in values)
     return [min(max(step, 0), encoding.last) for step in steps]
 
@@ -477,6 +482,19 @@ def _limbs(codes: Any, bits: int) -> Any:
     if size == 1:
         return jax.device_put(codes.astype(np.uint32)[:, None])
     return jax.device_put(codes.astype(">u8").view(">u4").reshape(-1, 2).astype(np.uint32))
+
+
+def _of_ints(outputs: Any) -> np.ndarray | None:
+    """A row of ints from 0 to 2^64 - 1, in uint64; None for anything else, which is to be examined one by one."""
+    if type(outputs) is np.ndarray:
+        whole = outputs.dtype.kind in "iu" and outputs.ndim == 1 and outputs.min(initial=0) >= 0
+        return outputs.astype(np.uint64) if whole else None
+    if not isinstance(outputs, list | tuple) or set(map(type, outputs)) != {int}:
+        return None
+    try:
+        return np.array(outputs, np.uint64)
+    except OverflowError:
+        return None
 
 
 def _of_limbs(x: Any) -> np.ndarray:

@@ -132,7 +132,15 @@ class Code:
         return Stream(code=self, secret=self.secret(arguments.key(key)))
 
     def trace(self, book: Any, word: Any) -> Accusation:
-        """Whom the word accuses; the same as book.trace(word)."""
+        """Whom the word accuses; the same as book.trace(word).
+
+        Raises:
+          TypeError, ValueError: no book, or that of another code; not a word of the code (as far as they are not traced).
+        """
+        theirs = arguments.instance("book", book, Book).code
+        same = jax.tree.structure(self) == jax.tree.structure(theirs)  # type: ignore[operator]
+        if not (same and all(map(_alike, jax.tree.leaves(self), jax.tree.leaves(theirs)))):
+            raise ValueError(f"book must be one of {self}, got one of {theirs}")
         return book.trace(word)
 
 
@@ -204,6 +212,11 @@ class Sum:
 def fold(count: int, step: Callable[[Any, Array], Any], start: Any) -> Any:
     """step(... step(start, 0) ..., count - 1)."""
     return lax.fori_loop(0, count, lambda i, so_far: step(so_far, jnp.asarray(i, jnp.int32)), start)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two leaves may be one number: one is traced, or they are equal in float32, in which a program may have returned one."""
+    return arguments.is_traced(one) or arguments.is_traced(other) or np.array_equal(np.float32(one), np.float32(other))
 
 
 @jax.jit

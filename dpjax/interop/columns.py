@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from dpjax.core import arguments
 from dpjax.data import encoding
+from dpjax.data.columns import rows
 from dpjax.data.encoding import Column
 from dpjax.domains import wide
 
@@ -74,14 +75,21 @@ def codes(column: Column) -> np.ndarray:
 
 
 def validated(estimator: Any, x: Any, *y: Any, **given: Any) -> Any:
-    """scikit-learn's `validate_data` as float64; TypeError for dates and times, which it would turn into counts of their storage unit."""
+    """scikit-learn's `validate_data` as float64; TypeError for dates and times, which it would turn into counts of their storage unit.
+
+    ValueError names the rows that are not finite.
+    """
     for each in _dtypes(x):
         temporal = getattr(each, "is_temporal", None)  # of polars
         if getattr(each, "kind", "") in ("m", "M") or (callable(temporal) and temporal()):
             raise TypeError(f"X must hold numbers, got dates or times ({each}): use dpjax.encode and dpjax.quantiles")
     if np.ma.is_masked(x):
         raise ValueError("X must have no missing entries, got a masked array")
-    return validate_data(estimator, x, *y, dtype=np.float64, **given)
+    found = validate_data(estimator, x, *y, dtype=np.float64, ensure_all_finite=False, **given)
+    wrong = ~np.isfinite(found[0] if y else found).all(axis=1)
+    if wrong.any():
+        raise ValueError(f"X must hold finite numbers, neither NaN nor infinity, got {rows(wrong)}")
+    return found
 
 
 def _dtypes(x: Any) -> list[Any]:

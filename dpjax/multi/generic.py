@@ -58,6 +58,8 @@ from dpjax.data.pac import excess
 from dpjax.data.points import Points
 from dpjax.mechanisms import exponential
 from dpjax.multi.base import KLearner
+from dpjax.sanitizers.dense import queries
+from dpjax.sanitizers.points.base import PointSanitizer
 
 __all__ = ["GenericLearner", "PointClass", "ThresholdClass", "learner", "points", "thresholds"]
 
@@ -262,7 +264,8 @@ def learner(
     Formal guarantees: (epsilon, delta) under REPLACE_ONE.
 
     Raises:
-      TypeError, ValueError: arguments out of range; a sanitizer for another domain, or one that leaves nothing of the budget.
+      TypeError, ValueError: arguments out of range; a sanitizer for another domain, one of points where thresholds are to be learned, or
+        one that leaves nothing of the budget.
     """
     if not (callable(sanitizer) and hasattr(sanitizer, "guarantee")):
         raise TypeError(f"sanitizer must be one of dpjax.sanitizers, got {sanitizer!r}")
@@ -271,6 +274,10 @@ def learner(
     domains = getattr(sanitizer, "bits", concepts.bits), concepts.bits
     if not any(map(arguments.is_traced, domains)) and int(domains[0]) != int(domains[1]):
         raise ValueError(f"concepts must be over the {int(domains[0])} bits of the sanitizer, got {concepts!r}")
+    of_points = isinstance(getattr(sanitizer, "queries", sanitizer), PointSanitizer | queries.Points | queries.Pairs)
+    if of_points and isinstance(concepts, ThresholdClass):
+        rule = "be one for intervals, as dpjax.sanitizers.cdf makes it, where thresholds are to be learned"
+        raise ValueError(f"sanitizer must {rule}, got one for points, {sanitizer!r}")
     k = arguments.size("k", k)
     total = Guarantee(
         arguments.known("epsilon", arguments.epsilon(epsilon)),

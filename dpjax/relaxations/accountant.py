@@ -19,7 +19,7 @@ The host's `accounting.composition.total_delta` is the same number by convolutio
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -153,11 +153,20 @@ def _solved(shares: Array, epsilon: Array, log_target: Array, counts: tuple[int,
 
 def _numbers(name: str, values: Any, **bounds: float) -> Array:
     """The values as an array; known ones must keep the bounds, and must not become NaN, 0 or infinity in the default float."""
+    return checked(name, values, lambda one: arguments.real(name, one, **bounds))
+
+
+def checked(name: str, values: Any, check: Callable[[float], Any]) -> Array:
+    """The values as an array, if the check lets each known one pass; TypeError for what is no array of numbers."""
     for part in jax.tree.leaves(values):
         if not arguments.is_traced(part):
             for one in np.ravel(arguments.array(name, part)).tolist():
-                arguments.real(name, one, **bounds)
-    return jnp.asarray(values, float)
+                check(one)
+    try:
+        return jnp.asarray(values, float)
+    except (TypeError, ValueError):  # None, rows of different lengths, a dict
+        rule = "an array of numbers"
+        raise TypeError(f"{name} must be {rule}, got {values!r} of type {type(values).__name__}") from None
 
 
 def _groups(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from dpjax.trials import devices
-from dpjax.trials.store import Store, as_json, open_store, round_trip
+from dpjax.trials.store import Store, name_of, open_store, round_trip
 
 
 class Keeper(Protocol):
@@ -35,13 +35,13 @@ class Memory:
         >>> [memory.get_or_compute({"n": 1}, lambda value=value: value) for value in ("first", "second")]
         ['first', 'first']
         """
-        name = as_json(key)
+        name = name_of(key)
         if name not in self._records:
             self._records[name] = round_trip(compute())
         return round_trip(self._records[name])
 
     def __contains__(self, key: Mapping[str, Any]) -> bool:
-        return as_json(key) in self._records
+        return name_of(key) in self._records
 
 
 class SharedStore:

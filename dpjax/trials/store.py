@@ -45,10 +45,10 @@ class Store:
             The result as read back from its JSON, so that a first and a resumed run see the same types.
 
         Raises:
-            TypeError: key or result is not JSON data.
+            TypeError: key or result is not JSON data, or something in the key is named by other than text.
             OSError: writing to the disk failed; the store is as before the call.
         """
-        name = as_json(key)
+        name = name_of(key)
         if name not in self._records:
             value = round_trip(compute())
             self._append(_line({"key": json.loads(name), "value": value}))
@@ -56,7 +56,7 @@ class Store:
         return round_trip(self._records[name])  # a copy: callers may alter what they get
 
     def __contains__(self, key: Mapping[str, Any]) -> bool:
-        return as_json(key) in self._records
+        return name_of(key) in self._records
 
     def __len__(self) -> int:
         return len(self._records)
@@ -115,7 +115,7 @@ def open_store(directory: str | os.PathLike[str], identity: Mapping[str, Any], *
 
     Raises:
         TypeError: identity is not a dict of JSON data.
-        ValueError: the directory is not empty and resume is false; or it holds something other than a run,
+        ValueError: the directory cannot be created or read; or it is not empty and resume is false; or it holds something other than a run,
             another run (the message says which fields differ), or damaged records. Nothing is changed.
         BlockingIOError: another process is writing there.
 
@@ -132,11 +132,14 @@ def open_store(directory: str | os.PathLike[str], identity: Mapping[str, Any], *
         raise TypeError(f"identity must be a dict, got {identity!r}")
     header = {"format": FORMAT, "identity": round_trip(dict(identity))}
     directory = pathlib.Path(directory)
-    if directory.exists() and not directory.is_dir():
-        raise ValueError(f"a store must be a directory, got the file {directory}")
-    if directory.is_dir():
-        _check_usable(directory, resume)  # before the lock too: a plain refusal should not depend on who else is there
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        if directory.exists() and not directory.is_dir():
+            raise ValueError(f"a store must be a directory, got the file {directory}")
+        if directory.is_dir():  # before the lock too: a plain refusal should not depend on who else is there
+            _check_usable(directory, resume)
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"directory must be one that can be created and read, got {directory}: {error}") from error
     with contextlib.ExitStack() as undo:
         lock = _lock(directory)
         undo.callback(os.close, lock)
@@ -237,6 +240,21 @@ def _differences(stored: Any, asked: Any, where: str = "") -> list[str]:
         return [phrase for pair, name in zip(pairs, names, strict=True) for phrase in _differences(*pair, name)]
     same = as_json(stored) == as_json(asked)  # as text: NaN equals NaN, 1 is not 1.0
     return [] if same else [f"{where} is {stored!r} there, {asked!r} here"]
+
+
+def name_of(key: Any) -> str:
+    """The JSON of a key; TypeError if it names something by other than text: JSON would make text of it, and 1 would be "1"."""
+    parts = [key]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, Mapping):
+            parts.extend(part.values())
+            for name in part:
+                if not isinstance(name, str):
+                    raise TypeError(f"key must name what it holds by text, as JSON does, got {name!r} in {key!r}")
+        elif isinstance(part, list | tuple):
+            parts.extend(part)
+    return as_json(key)
 
 
 def as_json(data: Any) -> str:

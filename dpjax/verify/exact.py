@@ -297,8 +297,17 @@ class Worst:
     q: np.ndarray
 
     def refutes(self, guarantee: Guarantee, *, slack: float = 1e-9) -> bool:
-        """Whether this pair contradicts `guarantee`, beyond a relative `slack` (and 1e-12) for rounding."""
-        delta = float(np.maximum(self.p - grown(self.q, guarantee.epsilon), 0.0).sum())
+        """Whether this pair contradicts `guarantee`, beyond a relative `slack` (and 1e-12) for rounding.
+
+        A probability below the least normal float may have been computed as 0: it counts as that float.
+
+        Raises:
+          TypeError, ValueError: it is not a guarantee, or slack is no number >= 0.
+        """
+        arguments.instance("guarantee", guarantee, Guarantee)
+        slack = arguments.known("slack", slack, at_least=0.0, below=math.inf)
+        least = np.maximum(self.q, np.finfo(np.float64).tiny)
+        delta = float(np.maximum(self.p - grown(least, guarantee.epsilon), 0.0).sum())
         return delta > guarantee.delta * (1 + slack) + 1e-12
 
 

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax.concepts.plane.lattice import Lattice, above, columns_of, lattice
 from dpjax.core import arguments, show
 from dpjax.core.pytree import frozen, static
+from dpjax.data.examples import Examples
 from dpjax.domains import wide
 
 
@@ -47,17 +48,19 @@ class Region:
         return lattice(self.bits, self.measure)
 
     def predict(self, data: Any) -> Bool[Array, "rows"]:
-        """The region's label of every row."""
-        return label(self, data.x)
+        """The region's label of every row of `dpjax.data.examples.Examples`."""
+        return label(self, arguments.instance("data", data, Examples).x)
 
 
 def label(region: Region, x: UInt32[Array, "n 2 limbs"]) -> Bool[Array, "n"]:
     """c(x) for each row of x, exactly.
 
     Raises:
-      ValueError: x of another shape, or, unless x is traced, a coordinate outside the grid.
+      TypeError: no region, or x not a uint32 array. ValueError: x of another shape, or, unless x is traced, a coordinate outside the grid.
     """
-    limbs = wide.limbs_for(region.bits)
+    limbs = wide.limbs_for(arguments.instance("region", region, Region).bits)
+    if getattr(x, "dtype", None) != np.uint32:
+        raise TypeError(f"x must be a uint32 array, got {getattr(x, 'dtype', type(x).__name__)}")
     if x.shape[1:] != (2, limbs):
         raise ValueError(f"x must have shape (rows, 2, {limbs}), got {x.shape}")
     if not arguments.is_traced(x):

@@ -147,9 +147,11 @@ def _saturation(epsilon: float, delta: float, at: partition_selection.Anchors) -
     if not (0 < epsilon < math.inf and 0 < delta < 1):
         return None
     right = partition_selection.anchors(epsilon, delta)
-    near = abs(float(at.excess) - float(right.excess)) <= 1e-6 * int(right.saturation)
-    same = near and (int(at.turn), int(at.saturation)) == (int(right.turn), int(right.saturation))
-    return int(right.saturation) if same else None
+    g, digits = int(right.saturation), 1 - float(right.log_delta)
+    # ln q(a) has the fewest digits, as q(a) is a difference from 1.
+    far = {"turn": 0.0, "saturation": 0.0, "excess": 1e-6 * g, "log_delta": 1e-6 * digits, "log_turn": 1e-5 * digits}
+    same = all(abs(float(getattr(at, name)) - float(getattr(right, name))) <= most for name, most in far.items())
+    return g if same else None
 
 
 def least_deep(t1: int, g: int) -> int:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from dpjax.accounting import Guarantee
 from dpjax.core import arguments
-from dpjax.relaxations.accountant import counts_of
+from dpjax.relaxations.accountant import checked, counts_of
 
 # A budget is lowered by the first of these that the host accountant confirms: 2^-50 is rounding in float64, 2^-16 would be a mistake.
 _LOWERED = (0.0, *(2.0**-k for k in range(50, 15, -2)))
@@ -29,12 +29,14 @@ def shares(logits: Float[Array, "parts"], total: Any, times: Sequence[int]) -> F
       times: how many mechanisms each group has.
 
     Raises:
-      TypeError, ValueError: a known total that is negative or not a number, times that are not counts, or a different number of logits.
+      TypeError, ValueError: a known total that is negative or not a number, times that are not counts, a different number of logits, or
+        known ones that are not real numbers.
 
     >>> [round(share, 6) for share in shares(jnp.zeros(2), 1.0, times=(1, 5)).tolist()]
     [0.5, 0.1]
     """
-    logits, total = jnp.asarray(logits, float), arguments.real("total", total, at_least=0.0, below=math.inf)
+    total = arguments.real("total", total, at_least=0.0, below=math.inf)
+    logits = checked("logits", logits, lambda one: arguments.number("logits", one, above=-math.inf, below=math.inf))
     times = counts_of(times)
     if logits.shape != (len(times),):
         raise ValueError(f"logits must have one entry for each of {len(times)} groups, got shape {logits.shape}")
