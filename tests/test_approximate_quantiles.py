@@ -232,3 +232,13 @@ def test_ties_of_many_points_cost_no_more_than_is_said():
     for zeros in range(n - 30, n - 20):
         log_p, log_q = (np.log(law(jnp.int32(zeros), jnp.int32(size))) for size in (n, n + 1))
         assert np.abs(log_p - log_q).max() <= 0.7 + 1e-4
+
+
+def test_bits_for_which_fine_points_have_no_room_are_a_bad_parameter():
+    """65 bits in two limbs: all three quartiles were 0, far from all points."""
+    made = quantiles.approximate(bits=10, fractions=[0.25, 0.5, 0.75], epsilon=4.0, delta=1e-6)
+    points = Points.create(wide.from_ints(range(2**32 - 60, 2**32), 32))
+    assert (
+        made.sound()
+        and int(dataclasses.replace(made, bits=np.int32(32))(jax.random.key(0), points).status) == Status.BAD_PARAMETER
+    )

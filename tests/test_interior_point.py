@@ -672,5 +672,17 @@ def test_more_bits_than_limbs_hold_are_a_bad_parameter():
         assert int(run(np.int32(33))) == Status.BAD_PARAMETER != int(run(np.int32(4))), make
 
 
+def test_bits_for_which_positions_have_no_room_are_a_bad_parameter():
+    """Positions are up to 2^bits + 1: with 32 bits in one limb an answer was 0, far from all points, and its law NaN."""
+    points = builders.points_of(range(2**31, 2**31 + 60), 32)
+    for solver in (
+        interior_point.exponential(bits=31, epsilon=4.0),
+        interior_point.rec_concave(bits=31, epsilon=1.0, delta=1e-6, promise=50.0),
+    ):
+        assert solver.sound() and not dataclasses.replace(solver, bits=np.int32(32)).sound()
+        status = dataclasses.replace(solver, bits=np.int32(32))(jax.random.key(0), points).status
+        assert int(status) == Status.BAD_PARAMETER
+
+
 def tree_log_of_four_bits(*, bits, epsilon):
     return interior_point.tree_log(bits=bits, epsilon=epsilon, delta=0.1, depth=1, accountant="basic")

@@ -300,6 +300,13 @@ def test_one_record_more_adds_epsilon_next_to_a_large_edge_too():
     np.testing.assert_array_equal(*laws)
 
 
+@pytest.mark.parametrize("epsilon", [20.0, 1e5, 1.3e7, 1e20])
+def test_delta_holds_beside_a_large_epsilon(epsilon):
+    """What one record brings into view has probability delta; the edge next to epsilon = 1e20 was e^0, and this 1/2."""
+    law = supported.log_pmf(jnp.array([1]), epsilon=epsilon, delta=1e-6)
+    np.testing.assert_allclose(np.exp(law[0]), 1e-6, rtol=1e-5)
+
+
 def test_the_worst_case_is_exact_where_weights_are_beyond_floats():
     for epsilon, n in [(700.0, 1), (700.0, 2), (700.0, 3), (200.0, 7)]:
         failure, points = interior_point.supported_tree(bits=2, epsilon=epsilon, delta=1e-3).worst(n)
@@ -350,7 +357,7 @@ def test_no_replaced_example_exceeds_the_guarantee_of_thresholds(bits, n, epsilo
             losses = max(losses, abs(math.log(p[-1] / q[-1])))
             moved = max(moved, int(np.sum((p > 0) != (q > 0))))
     used = min(delta, 1 / 8, epsilon / 8)
-    counted = 2 * (n + 2) * (bits + 1)
+    counted = 2 * (room + 1) * (bits + 1)
     assert 0 < moved <= counted and worst <= used * moved / counted * (1 + 1e-9) and losses <= epsilon
     assert worst > 0.9 * used / counted  # what enters has the probability that it may have
 
@@ -372,7 +379,7 @@ def test_the_least_weight_of_thresholds_is_a_bound_for_all_realizable_data(bits,
 def test_a_threshold_errs_on_fewer_than_it_may(bits):
     """Everything at one end, on both sides of a gap, or at all scales; with n by the theorem, also where a limb ends."""
     learner = thresholds.supported(bits=bits, epsilon=2.0, delta=1e-3, alpha=0.5)
-    n = next(n for n in range(20, 4000) if n // 4 >= of_thresholds.errors(bits, 2.0, 1e-3, 0.1, n))
+    n = 4 * of_thresholds.errors(bits, 2.0, 1e-3, 0.1)
     last, middle = 2**bits - 1, 2 ** (bits - 1)
     cases = [
         ([0] * n, [0] * n),
@@ -396,16 +403,90 @@ def test_a_threshold_errs_on_fewer_than_it_may(bits):
 
 
 def test_sizes_of_thresholds():
-    """At most T - 1 errors with T = 77 and 85; the learner's own size by Theorem 2.14 is larger than what `choose` shows to be enough."""
-    assert [of_thresholds.errors(bits, 1.0, 1e-6, 0.05, 1000) for bits in (64, 1024)] == [77, 85]
+    """T = 69 and 78, whatever n is; the learner's own size by Theorem 2.14 is larger than what `choose` shows to be enough."""
+    assert [of_thresholds.errors(bits, 1.0, 1e-6, 0.05) for bits in (64, 1024)] == [69, 78]
     learner = thresholds.supported(bits=64, epsilon=1.0, delta=1e-6, alpha=0.2)
     n = learner.sample_size(alpha=0.2, beta=0.1)
-    assert learner.room(np.int64(n), np) >= of_thresholds.errors(64, 1.0, 1e-6, 0.05, n)
+    assert learner.room(np.int64(n), np) >= of_thresholds.errors(64, 1.0, 1e-6, 0.05)
     chosen = dpjax.choose("threshold", bits=64, epsilon=1.0, delta=1e-6, alpha=0.1)
     assert chosen.name == "supported" and chosen.n < n
     made = chosen.algorithm
-    assert int(made.room(jnp.int32(chosen.n))) >= of_thresholds.errors(64, 1.0, 1e-6, 0.09, chosen.n)
+    assert int(made.room(jnp.int32(chosen.n))) >= of_thresholds.errors(64, 1.0, 1e-6, 0.09)
     with pytest.raises(ValueError, match=r"alpha must be >= 0\.2"):
         learner.sample_size(alpha=0.1, beta=0.1)
     with pytest.raises(ValueError, match="bits must be from 1 to 4094, got 4095"):
         thresholds.supported(bits=4095, epsilon=1.0, delta=1e-6, alpha=0.2)
+
+
+def in_view(xs, ys, bits, room):
+    """The thresholds with points below their keys and fewer errors than `room`, along the search paths of all points."""
+    points = {2 * x + 3 for x in xs} | {1, 2 ** (bits + 1) + 3}
+    keys = {(p >> (h + 1) << (h + 1)) + 2**h for p in points for h in range(1, bits + 2)}
+    found = {key // 2 - 1 for key in keys if 2 <= key <= 2 ** (bits + 1) + 2}
+    return {j for j in found if sum((x < j) != bool(y) for x, y in zip(xs, ys, strict=True)) < room}
+
+
+@pytest.mark.parametrize(("bits", "room"), [(16, 4), (16, 16), (64, 4), (64, 32)])
+def test_as_many_thresholds_come_into_view_as_their_errors_allow(bits, room):
+    """An example that all thresholds misjudge becomes one that none does; between the others are whole subtrees. n plays no part."""
+    size = 2 ** (bits - (room - 1).bit_length())
+    shared = [(i * size - 1, 0) for i in range(1, room)] + [(i * size - 2, 1) for i in range(1, room)]
+    seen, other = (in_view(*zip(*shared, (x, 0), strict=True), bits, room) for x in (0, 2**bits - 1))
+    counted = 2 * (room + 1) * (bits + 1)
+    assert 0.5 * counted < len(seen ^ other) <= counted
+    rng = np.random.default_rng(room)
+    for _ in range(30):
+        n = int(rng.integers(1, 4 * room))
+        xs, ys = rng.integers(0, 2 ** min(bits, 62), n).tolist(), rng.integers(0, 2, n).tolist()
+        assert len(in_view(xs, ys, bits, room) ^ in_view([0, *xs[1:]], [1, *ys[1:]], bits, room)) <= counted
+
+
+def test_a_larger_weight_of_thresholds_stays_enough():
+    """From the least T on, ln Z outgrows what comes into view with more errors."""
+    for epsilon, beta in itertools.product((1e-3, 0.3, 1.0, 5.0, 40.0), (1e-6, 0.1, 0.8)):
+        least = of_thresholds.errors(8, epsilon, 1e-3, beta)
+        for room in (least, least + 1, least + 2, least + 3, 2 * least, 10 * least):
+            growth = 2 * (room + 1) * 9
+            needed = bounds.supported_weight(growth, beta, epsilon, 1e-3, monotone=False)
+            assert of_thresholds.log_least_weight(room, epsilon) >= needed
+        needed = bounds.supported_weight(2 * least * 9, beta, epsilon, 1e-3, monotone=False)
+        assert least == 1 or of_thresholds.log_least_weight(least - 1, epsilon) < needed * (1 + 1e-9)
+
+
+def test_more_bits_than_the_tree_has_limbs_are_a_bad_parameter():
+    """A tree of 33 bits in one limb: answers were 0 where all labels are 1, with a law that called them accurate."""
+    made, last = thresholds.supported(bits=30, epsilon=4.0, delta=1e-3, alpha=0.5), 2**31 - 1
+    sample = builders.sample_of([last] * 60, [1] * 60, 31)
+    run = jax.jit(lambda bits: dataclasses.replace(made, bits=bits)(jax.random.key(0), sample).status)
+    assert int(run(np.int32(31))) == Status.BAD_PARAMETER
+    assert math.isnan(float(dataclasses.replace(made, bits=np.int32(31)).failure_probability(sample, error=0.25)))
+
+
+def test_the_best_score_is_looked_for_among_many_examples():
+    """Half of all at one point, half at the next one: the threshold between them errs nowhere."""
+    learner, half = thresholds.supported(bits=8, epsilon=1.0, delta=1e-6, alpha=0.5), of_thresholds.FEW
+    view = learner.prepare(builders.sample_of([100] * half + [101] * half, [1] * half + [0] * half, 8))
+    assert int(view.tree.less) == int(view.tree.room) == half // 2
+
+
+@pytest.mark.parametrize("n", [2001, 1_000_001, 16_000_001])
+def test_one_example_among_many_adds_epsilon_at_most(n):
+    """Rows stand for many equal examples; weights far from the best one's were rounded, so that 16 million had losses of 1.14 epsilon."""
+    bits, p = 1022, 2**1021 - 1
+    xs = [p, 2**1022 - 3, 2**1022 - 2]
+    law = jax.jit(lambda learner, view, event: learner.log_mass(view, event))
+    for epsilon in (0.1, 1.1):
+        learner = thresholds.supported(bits=bits, epsilon=epsilon, delta=1e-6, alpha=0.8)
+        room, many = int(learner.room(jnp.int32(n))), n // 2
+        losses = []
+        for label in (0, 1):
+            view = learner.prepare(dpjax.Sample(x=wide.from_ints(xs, bits), y=[1, label, 0]))
+            counts = np.cumsum([0, room, many, 1, n - 1 - many, room])
+            wrong = np.array([many + label, many + label, label, 1 - label, n - many - label, n - many - label])
+            given = {"errors": jnp.asarray(wrong, jnp.int32), "points_before": jnp.asarray(counts, jnp.int32)}
+            given |= {"room": jnp.int32(room), "examples": jnp.int32(n)}
+            tree = dataclasses.replace(view.tree, **given)
+            tree = dataclasses.replace(tree, less=tree.best_score(view.points))
+            event = learner.check_event((xs[1] + 1, xs[2] + 1))
+            losses.append(float(law(learner, dataclasses.replace(view, tree=tree), event)))
+        assert 0.99 * epsilon < abs(losses[0] - losses[1]) <= epsilon * (1 + 1e-5)

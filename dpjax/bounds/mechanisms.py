@@ -216,30 +216,34 @@ def choosing_mechanism_privacy(growth: int, alpha: float, epsilon: float, delta:
     return 8.0 / (alpha * epsilon) * (math.log(growth) + grown - math.log(delta))
 
 
-def supported_test(growth: int, epsilon: Any, delta: Any, *, monotone: bool = True, xp: Any = np) -> tuple[Any, Any]:
+def supported_test(growth: int, epsilon: float, delta: float, *, monotone: bool = True) -> tuple[float, float]:
     """(rho, ln edge) of the exponential mechanism over what the data support; see `dpjax.mechanisms.supported`.
 
     Args:
         growth: how many scores one record more can raise from 0; or, if not monotone, how many come into view or leave it.
         epsilon, delta: privacy parameters, > 0 and in (0, 1).
         monotone: whether neighbours' scores differ by 0 or 1 all in one direction; else by 1 at most, each in its own.
-        xp: `numpy`, or `jax.numpy` for arrays and traced numbers, which pass unchecked.
 
     Raises:
         TypeError, ValueError: a number out of range.
 
     Example:
-        >>> [round(float(x), 3) for x in supported_test(1, 1.0, 1e-6)]
+        >>> [round(x, 3) for x in supported_test(1, 1.0, 1e-6)]
         [1.0, 14.122]
     """
-    if xp is np:
-        arguments.integer("growth", growth, at_least=1)
-        arguments.positive(epsilon=epsilon)
-        arguments.fractions(delta=delta)
+    arguments.integer("growth", growth, at_least=1)
+    arguments.positive(epsilon=epsilon)
+    arguments.fractions(delta=delta)
+    rho, unit, log_rest = supported_parts(growth, epsilon, delta, monotone, np)
+    return float(rho), float(log_rest + unit)
+
+
+def supported_parts(growth: Any, epsilon: Any, delta: Any, monotone: bool, xp: Any) -> tuple[Any, Any, Any]:
+    """(rho, what a score of 1 adds to ln of a weight, ln edge without that), unchecked: beside a large epsilon no digits would be left."""
     unit = epsilon if monotone else epsilon / 2
     used = xp.minimum(xp.minimum(delta, 0.125), unit / 4)
     rho = epsilon / (unit + 4 * used)
-    return rho, xp.log(rho / (1 + rho)) + xp.log(growth) + unit - xp.log(used)
+    return rho, unit, xp.log(rho / (1 + rho)) + xp.log(growth) - xp.log(used)
 
 
 def supported_weight(growth: int, beta: float, epsilon: float, delta: float, *, monotone: bool = True) -> float:
@@ -257,7 +261,7 @@ def supported_weight(growth: int, beta: float, epsilon: float, delta: float, *, 
         15.73
     """
     arguments.fractions(beta=beta)
-    rho, log_edge = (float(x) for x in supported_test(growth, epsilon, delta, monotone=monotone))
+    rho, log_edge = supported_test(growth, epsilon, delta, monotone=monotone)
     share = 1 / (1 + rho)  # of bottom at the edge
     if beta > share:
         return log_edge + math.log((1 - beta) / (1 - share))

@@ -167,21 +167,15 @@ def supported(question: Question) -> Offer:
         raise UnavailableError(f"needs two bits more, of {wide.MAX_BITS}")
     holdable(question.delta)
 
-    def room(n: int, own: float) -> int:
-        return least_room(question.bits, question.epsilon, question.delta, own, n)
+    def least(own: float) -> tuple[int, int]:
+        room = least_room(question.bits, question.epsilon, question.delta, own)
+        # The learner's own alpha, (2 T + 1)/n, is below 1.
+        return max(population(room - 1, question.alpha, question.beta - own), 2 * room + 2), room
 
-    def least(own: float) -> int:
-        n, before = int(supported_floor(question)) + 1, 0
-        while n > before:  # the least fixed point, from below
-            errors = room(n, own)
-            # The learner's own alpha, (2 T + 1)/n, is below 1.
-            before, n = n, max(population(errors - 1, question.alpha, question.beta - own), 2 * errors + 2)
-        return n
-
-    n, share = min((least(share * question.beta), share) for share in FEW_SHARES)
+    n, room = min(least(share * question.beta) for share in FEW_SHARES)
 
     def made(n: int) -> Any:
-        alpha = 2 * (room(n, share * question.beta) + 0.5) / n  # T is rounded down
+        alpha = 2 * (room + 0.5) / n  # T is rounded down
         given: dict[str, Any] = {"bits": question.bits, "epsilon": question.epsilon, "delta": question.delta}
         return learners.supported(**given, alpha=alpha)
 
@@ -189,10 +183,10 @@ def supported(question: Question) -> Offer:
 
 
 def supported_floor(question: Question) -> float:
-    """(T - 1)/alpha for a sample of one example and all of beta: half of all samples have at least as many errors."""
+    """(T - 1)/alpha with all of beta for bottom: half of all samples have at least as many errors."""
     if question.delta <= 0.0 or question.bits + 2 > wide.MAX_BITS:
         return 0.0
-    room = least_room(question.bits, question.epsilon, question.delta, question.beta, 1)
+    room = least_room(question.bits, question.epsilon, question.delta, question.beta)
     return min((room - 1) / question.alpha, LARGEST)
 
 

@@ -55,6 +55,7 @@ from jaxtyping import Array, Bool, Float, Real
 
 from dpjax import bounds
 from dpjax.accounting.guarantee import Guarantee
+from dpjax.bounds.mechanisms import supported_parts
 from dpjax.core import arguments, logspace, random
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import sound
@@ -77,12 +78,12 @@ def log_release(
     The score at the edge, a public number, is subtracted from `less` first: next to the edge's logarithm, which may be 80, one record more
     would not add epsilon = 1e-5, but 1.5 times that.
     """
-    epsilon = jnp.asarray(epsilon, float)
-    unit = epsilon if monotone else epsilon / 2
-    rho, log_edge = bounds.supported_test(growth, epsilon, jnp.asarray(delta, float), monotone=monotone, xp=jnp)
+    given = growth, jnp.asarray(epsilon, float), jnp.asarray(delta, float)
+    rho, unit, log_edge = supported_parts(*given, monotone, jnp)
+    # Scores are counted from 1, as is the edge: beside a large epsilon its logarithm would have no digits left, and delta would not hold.
     # Any integer is private; one beyond int32 would not fit.
     edge = jnp.clip(jnp.floor(log_edge / unit), 0.0, 2.0**30)
-    above = unit * (less - edge.astype(less.dtype)).astype(float)
+    above = unit * (less - 1 - edge.astype(less.dtype)).astype(float)
     none = jnp.isneginf(log_z)
     # A harmless number where there are none: gradients would be NaN.
     x = jnp.where(none, 0.0, above + (log_z - (log_edge - unit * edge)))

@@ -136,7 +136,7 @@ def asked(name: str, bits: int, settings: Settings) -> float:
     if name == EXPONENTIAL:
         return bounds.exponential_mechanism(bits * math.log(2) + math.log1p(2.0**-bits), alpha, beta, epsilon)
     if name == DIRECTLY:
-        return _supported(bits, alpha, beta, epsilon, delta)
+        return errors(bits, epsilon, delta, beta) / alpha
     if name.startswith(REC_CONCAVE):
         depth = min(int(name.removeprefix(REC_CONCAVE)), bounds.log_star(2**bits))
         return bounds.rec_concave(2**bits, depth, alpha, beta, epsilon, delta, calibration="printed")
@@ -146,14 +146,6 @@ def asked(name: str, bits: int, settings: Settings) -> float:
     if name == BINARY:
         return bounds.binary_search(bits, alpha, beta, float(made.comparison_epsilon()))
     return bounds.interval_search(int(made.comparisons()), alpha, beta, **made.budget())
-
-
-def _supported(bits: int, alpha: float, beta: float, epsilon: float, delta: float) -> float:
-    """The least n = T/alpha, as T grows like ln n."""
-    n, before = 1.0, 0.0
-    while n > before:
-        before, n = n, errors(bits, epsilon, delta, beta, math.ceil(n)) / alpha
-    return n
 
 
 def _planned(settings: Settings) -> list[Row]:

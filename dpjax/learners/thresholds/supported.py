@@ -1,4 +1,4 @@
-"""Thresholds by one choice among the keys of a tree that the sample supports: errors in proportion to ln(n d/delta), not to d.
+"""Thresholds by one choice among the keys of a tree that the sample supports: errors in proportion to ln(d/delta), not to d.
 
 **Keys.** The search tree of `interior_point.tree_score` over {0, ..., 2^(d+2) - 1}, in which the threshold j is the key 2j + 2 and an
 example at x is the point 2x + 3, between the keys of x and x + 1. T more points at 1 count as examples in front of all that are labelled
@@ -11,9 +11,13 @@ subtree of the key of j, L(j) the number of examples on which c_j errs, and, for
 answer errs on fewer than T examples, whatever the labels are.
 
 **Private**: (epsilon, delta) under REPLACE_ONE, for any sample; n is public, and so may T be. If one example is replaced, m_j and L(j)
-change by at most 1, and so does u. Thresholds come into view or leave it from and to u = 0. Those in view without an extra point have an
-example below them: n examples have at most n (d + 1) such keys, d + 1 on the search path of each. Those with an extra point are at most
-2 (d + 1). In both samples together these are at most k = 2 (n + 2) (d + 1).
+change by at most 1, and so does u. Thresholds come into view or leave it from and to u = 0: at most k = 2 (T + 1) (d + 1) of them, as d + 1
+keys of thresholds are on the search path of a point. Those on the paths of the old and the new example are 2 (d + 1). All others have an
+example below them that both samples share, or an extra point, and are in view of one sample alone because of their errors, T in one and
+T - 1 in the other: they err on the example replaced in one sample, but not in the other, and on T - 1 of the n - 1 shared examples. Shared
+examples and extra points cut the keys into gaps, in each of which shared errors are constant. At most T gaps have T - 1 of them: between
+two of these there are as many shared ones as zeros, so at least one zero, and thresholds in the last such gap err on all zeros before it.
+A key with points below it has one of the two ends of its gap below it: 2 (d + 1) keys at most in each gap.
 
 **Useful.** Let the sample be realizable. Then there is a threshold with u = T, or there are three with
 
@@ -27,12 +31,13 @@ on up to the first y with l + r <= T - e: it has u >= l + r, and the last cuts o
 Without a cut on one side, l or r is at least T, so that e = 0 there and u = T. For a given sum of the exponents three powers are least
 where these are equal.
 
-So T = (3/epsilon) (ln Z - ln 3), with the ln Z of `bounds.supported_weight`, about ln(n d/delta): at epsilon = 1, delta = 1e-6, beta = 0.05
-and n = 1000, T is 77 at d = 64 and 85 at d = 1024.
+So T = (3/epsilon) (ln Z - ln 3), with the ln Z of `bounds.supported_weight`, about ln(T d/delta): at epsilon = 1, delta = 1e-6 and
+beta = 0.05, T is 69 at d = 64 and 78 at d = 1024, whatever n is.
 
 Its plain twin is `dpjax.verify.plain.supported.supported_thresholds_law`.
 """
 
+import dataclasses
 import math
 from typing import Any
 
@@ -56,6 +61,8 @@ from dpjax.optimizers.interior_point import tree_planning as planning
 from dpjax.optimizers.interior_point.supported_tree import SupportedTree, judged, log_three_powers
 from dpjax.optimizers.interior_point.tree_score import Items, Subtrees, items_of, split
 
+FEW = 2**14  # rows: beyond these the best score is looked for, which takes up to half of a run
+
 
 @frozen
 class _Thresholds(SupportedTree):
@@ -66,35 +73,50 @@ class _Thresholds(SupportedTree):
       points_before: how many points the first items stand for.
       room: T.
       examples: n.
+      less: what is subtracted from all scores, so that weights that matter come from small numbers: where these were T/3, one replaced
+        example among 16 million moved logarithms by 1.14 epsilon.
     """
 
     errors: Int[Array, "more"]
     points_before: Int[Array, "more"]
     room: Int[Array, ""]
     examples: Int[Array, ""]
+    less: Int[Array, ""]
 
     def _less(self, points: Int[Array, ""]) -> Int[Array, ""]:
         """About the best score."""
-        return 2 * self.room // 3
+        return self.less
 
     def missed(self, items: Items, subtrees: Subtrees) -> Int[Array, "32 rows"]:
         """L of the keys."""
         return self.errors[items.counted(subtrees.under)]
 
-    def _log_keys(self, items: Items, subtrees: Subtrees) -> Float[Array, "32 rows"]:
+    def _scores(self, items: Items, subtrees: Subtrees) -> Int[Array, "32 rows"]:
+        """The scores of the keys in view, and 0 for all others."""
         up_to, before = (self.points_before[items.counted(i)] for i in (items.index[None] + 1, subtrees.before))
         score = jnp.minimum(up_to - before, self.room - self.missed(items, subtrees))
         # Keys of points are none of thresholds, nor are those behind the last extra point.
         inside = (subtrees.height > 0) & (items.counted(subtrees.under) < items.points)
-        seen = subtrees.last & inside & (score >= 1)
-        rate = jnp.asarray(self.epsilon, float) / 2
-        return jnp.where(seen, rate * (score - self._less(items.points)).astype(float), -jnp.inf)
+        return jnp.where(subtrees.last & inside, jnp.maximum(score, 0), 0)
+
+    def best_score(self, points: Points) -> Int[Array, ""]:
+        """The greatest score in view, or 0."""
+        items = items_of(points)
+
+        def of_limb(most: Array, limb: Array) -> tuple[Array, None]:
+            return jnp.maximum(most, jnp.max(self._scores(items, self._subtrees(items, limb)))), None
+
+        return lax.scan(of_limb, jnp.int32(0), jnp.arange(self.limbs, dtype=jnp.int32))[0]
+
+    def _log_keys(self, items: Items, subtrees: Subtrees) -> Float[Array, "32 rows"]:
+        score, rate = self._scores(items, subtrees), jnp.asarray(self.epsilon, float) / 2
+        return jnp.where(score >= 1, rate * (score - self.less).astype(float), -jnp.inf)
 
     def _log_zero(self, items: Items) -> tuple[Float[Array, ""], Int[Array, ""]]:
         return jnp.full((), -jnp.inf), jnp.int32(0)
 
     def _log_release(self, total: Float[Array, ""], points: Points) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        growth = 2.0 * (self.examples + 2).astype(float) * (jnp.asarray(self.bits, float) - 1)
+        growth = 2.0 * (self.room + 1).astype(float) * (jnp.asarray(self.bits, float) - 1)
         given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "growth": growth}
         return mechanism.log_release(total, self._less(points.n_valid), **given, monotone=False)
 
@@ -136,7 +158,8 @@ class ThresholdSupported(ThresholdLearner):
     wider: int = static()
 
     def sound(self) -> Bool[Array, ""]:
-        return super().sound() & (jnp.asarray(self.delta, float) > 0)
+        room = jnp.asarray(self.bits) + 2 <= 32 * self.wider
+        return super().sound() & (jnp.asarray(self.delta, float) > 0) & room
 
     def prepare(self, sample: Sample) -> View:  # type: ignore[override]
         bits = jnp.asarray(self.bits, jnp.int32) + 2
@@ -167,8 +190,12 @@ class ThresholdSupported(ThresholdLearner):
             points_before=jnp.concatenate([none, jnp.cumsum(counts, dtype=jnp.int32)]),
             room=room,
             examples=n,
+            less=2 * room // 3,
         )
-        return View(points=Points(x=x, n_valid=n + 2, ordered=True), tree=tree)
+        points = Points(x=x, n_valid=n + 2, ordered=True)
+        if x.shape[0] > FEW:
+            tree = dataclasses.replace(tree, less=tree.best_score(points))
+        return View(points=points, tree=tree)
 
     def room(self, n: Any, xp: Any = jnp) -> Any:
         """T for n examples; on the host a hair less, as programs round alpha."""
@@ -212,13 +239,8 @@ class ThresholdSupported(ThresholdLearner):
         """
         own, beta = self.own_alpha(alpha), arguments.known_fraction("beta", beta)
         bits, epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("bits", "epsilon", "delta"))
-        general = bounds.agnostic(1, own / 2, beta / 2)
-
-        def enough(n: int) -> bool:
-            return float(self.room(np.int64(n), np)) >= errors(int(bits), epsilon, delta, beta / 2, n)
-
-        # Both sides grow with n, errors like its logarithm.
-        return whole(max(general, bisection.least_int(enough, 1)))
+        general, needed = bounds.agnostic(1, own / 2, beta / 2), errors(int(bits), epsilon, delta, beta / 2)
+        return whole(max(general, bisection.least_int(lambda n: float(self.room(np.int64(n), np)) >= needed, 1)))
 
 
 def _doubled(x: UInt32[Array, "*n limbs"], more: int) -> UInt32[Array, "*n limbs"]:
@@ -233,17 +255,19 @@ def log_least_weight(room: int, epsilon: float) -> float:
     return min(epsilon / 2 * room, log_three_powers(2 * room, epsilon / 2))
 
 
-def errors(bits: int, epsilon: float, delta: float, beta: float, n: int) -> int:
-    """The least T with which n realizable examples give bottom with probability at most beta, whatever they are.
+def errors(bits: int, epsilon: float, delta: float, beta: float) -> int:
+    """The T from which on realizable examples, however many, give bottom with probability at most beta, whatever they are.
 
-    >>> [errors(bits, 1.0, 1e-6, 0.05, 1000) for bits in (64, 1024)]
-    [77, 85]
+    >>> [errors(bits, 1.0, 1e-6, 0.05) for bits in (64, 1024)]
+    [69, 78]
     """
-    growth = 2 * (n + 2) * (bits + 1)
-    needed = bounds.supported_weight(growth, beta, epsilon, delta, monotone=False) * (1 + 1e-12)
-    three, one = 3 / epsilon * (needed - math.log(3)), 2 / epsilon * needed
-    low, high = max(math.floor(three) - 2, 1), math.ceil(max(three, one)) + 2
-    return bisection.least_int(lambda room: log_least_weight(room, epsilon) >= needed, low, high)
+    first = bounds.supported_weight(2 * (bits + 1), beta, epsilon, delta, monotone=False)
+
+    def enough(room: int) -> bool:
+        # ln Z grows with ln(T + 1), which a weight of that size outgrows.
+        return log_least_weight(room, epsilon) >= (first + math.log(room + 1)) * (1 + 1e-12)
+
+    return bisection.least_int(enough, 1)
 
 
 def supported(*, bits: int, epsilon: Any, delta: Any, alpha: Any) -> ThresholdSupported:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from jaxtyping import Array, Float
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
@@ -21,6 +22,10 @@ class ByDepth(InteriorPoint):
     bits: Any
     limbs: int = static()
     wider: int = static()
+
+    def sound(self) -> Bool[Array, ""]:
+        """Whether a position has room, too."""
+        return super().sound() & (jnp.asarray(self.bits) < 32 * self.wider)
 
     def prepare(self, points: Points) -> Points:
         if points.ordered and not isinstance(points.x, Scaled):  # the depth ignores rows that do not count

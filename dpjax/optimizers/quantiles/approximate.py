@@ -143,8 +143,8 @@ class ApproximateQuantiles(Quantiles):
         return exponential_rate(epsilon, delta, ranges=self.levels, squares=self.levels, xp=xp)
 
     def sound(self) -> Bool[Array, ""]:
-        cost = self.cost()
-        return super().sound() & (cost > 0) & (cost < jnp.inf)
+        cost, room = self.cost(), jnp.asarray(self.bits) + self.extra < 32 * self.wider
+        return super().sound() & (cost > 0) & (cost < jnp.inf) & room
 
     def draw(self, key: Array, points: Points) -> Any:
         pieces = self.pieces(points)

@@ -32,7 +32,7 @@ def supported_thresholds_law(
     >>> max(range(3), key=law.__getitem__)
     1
     """
-    growth = 2 * (len(xs) + 2) * (bits + 1)
+    growth = 2 * (room + 1) * (bits + 1)
     return supported_law(threshold_scores(xs, ys, bits, room), epsilon, delta, growth, monotone=False)
 
 
