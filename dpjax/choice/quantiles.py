@@ -41,6 +41,7 @@
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Self
@@ -425,6 +426,7 @@ def noisy_slices(question: Question) -> Offer:
     return min(best, slices.offer(*split), key=lambda offer: offer.n) if roughly(split) < best.n else best
 
 
+@functools.lru_cache(256)  # distribution functions ask each question twice
 def noisy_slices_floor(question: Question) -> float:
     """Somewhat less than the n of the best split."""
     try:
@@ -481,6 +483,7 @@ def supported_slices(question: Question) -> Offer:
     return min((slices.offer(*split) for split in slices.splits()), key=lambda offer: offer.n)
 
 
+@functools.lru_cache(256)
 def supported_slices_floor(question: Question) -> float:
     """Somewhat less than the n of the best split."""
     try:

@@ -49,7 +49,6 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic
 from dpjax.core import arguments
-from dpjax.core.bisection import least_int
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
@@ -184,7 +183,23 @@ def crowding_error(count: int, delta: float) -> float:
 
 def least_spacing(m: int, count: int, rank_epsilon: float, delta: float) -> int:
     """How far apart wanted ranks must be for gaps to be too narrow with probability at most delta."""
-    return 2 * m + 1 + least_int(lambda room: crowded(room, count, rank_epsilon) <= delta, 0)
+    return 2 * m + 1 + least_room(count, rank_epsilon, delta)
+
+
+def least_room(count: int, rank_epsilon: float, delta: float, steps: int = 1) -> int:
+    """The room that `crowded` asks for, in steps of 1/`steps` ranks, for a probability of at most delta."""
+    if count == 1:
+        return 0
+
+    def enough(room: int) -> bool:
+        return crowded(room / steps, count, rank_epsilon) <= delta
+
+    room = math.ceil(steps * crowding_error(count, delta) / rank_epsilon)  # or one beside it, by its rounding
+    while not enough(room):
+        room += 1
+    while room and enough(room - 1):
+        room -= 1
+    return room
 
 
 def noisy_slices(

@@ -51,7 +51,6 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic
 from dpjax.core import arguments
-from dpjax.core.bisection import least_int
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
@@ -64,6 +63,7 @@ from dpjax.optimizers.quantiles.noisy_slices import (
     MOST,
     crowded,
     known_rate,
+    least_room,
     noise_errors,
     points_needed,
     prefix_noises,
@@ -177,7 +177,7 @@ def least_gap(m: int, margin: int) -> int:
 
 def least_spacing(m: int, margin: int, count: int, rank_epsilon: float, delta: float) -> int:
     """How far apart wanted ranks must be, in halves, for gaps to be too narrow with probability at most delta."""
-    return least_gap(m, margin) + least_int(lambda room: crowded(room / 2, count, rank_epsilon) <= delta, 0)
+    return least_gap(m, margin) + least_room(count, rank_epsilon, delta, steps=2)
 
 
 def supported_slices(
