@@ -35,7 +35,8 @@ COLOUR = {
     "permute_and_flip": 3,
     "inverse_sensitivity": 4,
     "noisy_slices": 1,
-    "rank_exponential": 0,
+    "rank_exponential": 8,
+    "supported_slices": 9,
     "recursive": 5,
     "tree": 7,
     "histogram_learner": 4,
@@ -46,7 +47,7 @@ COLOUR = {
     "slices, optimal": 3,
     "slices, slicing": 2,
 }
-COLOURS = (*style.COLOURS, "#F0E442")
+COLOURS = (*style.COLOURS, "#F0E442", style.BROWN, "#999933")
 WORDS = {
     "noisy_slices": "slices around noisy ranks",
     "rank_exponential": captions.words("rank exponential"),
