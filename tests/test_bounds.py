@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import signal, stats
 
 from dpjax import accounting, bounds
 from dpjax.accounting import set_cover
@@ -724,7 +724,39 @@ def test_stability_noise_is_the_same_on_the_device():
     assert bounds.stability_noise(0.7, 1e-6, calibration="proved_counts")[0] == pytest.approx(1 / 0.7)
 
 
+@pytest.mark.parametrize(("noises", "rate"), [(1, 0.5), (2, 3.0), (9, 0.1), (40, 0.5)])
+def test_tails_of_sums_of_geometric_noises_are_exact(noises, rate):
+    """Against convolutions; and the reach is the least number whose tail is small enough."""
+    x, r = np.arange(-1500, 1501), math.exp(-rate)
+    one = (1 - r) / (1 + r) * r ** np.abs(x)
+    law = functools.reduce(lambda p, _: signal.fftconvolve(p, one)[1500:-1500], range(noises - 1), one)
+    for least in (1, 3, 20, 60):
+        assert bounds.geometric_sum_tail(noises, rate, least) == pytest.approx(
+            law[1500 + least :].sum(), rel=1e-6, abs=1e-13
+        )
+    for tail in (0.4, 1e-3, 1e-9):
+        reach = bounds.geometric_sum_reach(noises, rate, tail)
+        assert (
+            bounds.geometric_sum_tail(noises, rate, reach) <= tail < bounds.geometric_sum_tail(noises, rate, reach - 1)
+        )
+        assert bounds.geometric_sum_tail(noises, rate, reach) <= bounds.noise_tail(noises, rate * reach)
+    assert bounds.geometric_sum_tail(noises, rate, 0) == 1.0 and bounds.geometric_sum_reach(noises, rate, 1.0) == 0
+
+
+def test_tails_of_many_or_tiny_sums_are_bounds():
+    assert bounds.geometric_sum_tail(65, 0.1, 200) == bounds.noise_tail(65, 20.0)
+    for noises, rate in ((3, 1e-4), (100, 0.3)):
+        assert bounds.geometric_sum_tail(noises, rate, bounds.geometric_sum_reach(noises, rate, 1e-300)) <= 1e-299
+        reach = bounds.geometric_sum_reach(noises, rate, 1e-12)
+        assert (
+            bounds.geometric_sum_tail(noises, rate, reach) <= 1e-12 < bounds.geometric_sum_tail(noises, rate, reach - 1)
+        )
+
+
 def test_further_refusals():
+    for wrong in ({"noises": 0}, {"rate": 0.0}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+            bounds.geometric_sum_tail(**({"noises": 2, "rate": 1.0, "least": 3} | wrong))
     with pytest.raises(ValueError, match="noises must be"):
         bounds.noise_deviation(-1, 10.0)
     for wrong in (math.nan, math.inf):

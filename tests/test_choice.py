@@ -323,7 +323,7 @@ def test_which_algorithm_is_best_where():
     assert name("quantiles", bits=64, fractions=[0.1], alpha=0.1) == "direct, tree_score"
     many = [i / 32 for i in range(1, 32)]
     assert name("quantiles", bits=64, fractions=many, alpha=0.01) == "approximate"
-    assert name("quantiles", bits=16, fractions=many, alpha=0.01, delta=1e-6) == "rank_exponential"
+    assert name("quantiles", bits=16, fractions=many, alpha=0.01, delta=1e-6) == "noisy_slices, exponential"
     assert name("quantiles", bits=64, fractions=many, alpha=0.01, delta=1e-6) == "supported_slices"
     assert name("quantiles", bits=8, fractions=many, alpha=0.01) == "tree"
     assert name("cdf", bits=32, alpha=0.1) == "permute_and_flip, 8 quantiles"
@@ -912,11 +912,11 @@ def test_less_is_never_dearer_than_more_of_it(task, less, more, given):
     assert few <= many
 
 
-@pytest.mark.parametrize(("bits", "k", "delta", "alpha"), [(16, 1, 0.0, 0.3), (16, 1000, 1e-6, 0.1), (64, 1, 0.0, 0.5)])
+@pytest.mark.parametrize(("bits", "k", "delta", "alpha"), [(16, 1, 0.0, 0.3), (64, 1000, 1e-6, 0.1), (64, 1, 0.0, 0.5)])
 def test_a_generic_learner_is_offered_what_it_asks_for(bits, k, delta, alpha):
     """Its distribution function is sanitized to alpha/5, an interval to 2 alpha/5, as the learner's proof has it.
 
-    With 16 bits the labels need the most examples, with 64 the sanitizer.
+    With 16 bits the labels need the most examples, with 64 the sanitizer, by quantiles around noisy ranks where there is a delta.
     """
     question = base.Question(
         bits=bits,
@@ -1243,7 +1243,7 @@ def test_two_points_are_good(fraction, epsilon):
 def test_fewer_answers_for_a_larger_alpha_take_hardly_more_records(fractions, alphas, given):
     asked = {"fractions": list(map(float, fractions.split())), **given}
     small, large = (dpjax.choose("quantiles", alpha=alpha, **asked).n for alpha in alphas)
-    assert large <= 1.03 * small
+    assert large <= 1.04 * small
 
 
 def test_slices_of_shared_answers_are_kept_apart():

@@ -3,6 +3,7 @@ naive laws, extreme data, and the errors that are stated."""
 
 import functools
 import itertools
+import math
 
 import builders
 import jax
@@ -15,7 +16,7 @@ from dpjax import Points, Status, bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.domains import wide
 from dpjax.optimizers import interior_point, quantiles
-from dpjax.optimizers.quantiles.noisy_slices import prefixes
+from dpjax.optimizers.quantiles import noisy_ranks
 from dpjax.optimizers.quantiles.tree import _named
 from dpjax.optimizers.quantiles.unbounded import geometric_grid
 from dpjax.verify import histograms, neighbours
@@ -230,7 +231,7 @@ def small_slices(epsilon=0.5, delta=0.02, **given):
     )
 
 
-def slices_law(values, epsilon=0.5, spacing=7, **given):
+def slices_law(values, epsilon=0.5, spacing=4, **given):
     law, none = noisy_slices_law(
         values, [0.2, 0.8], domain=2, spacing=spacing, epsilon=epsilon, reach=14, **SLICES | given
     )
@@ -241,7 +242,7 @@ def test_no_neighbouring_points_refute_noisy_slices():
     """All multisets of up to 15 zeros and ones; a quarter of epsilon is refuted at the same delta."""
     made = small_slices()
     guarantee = made.guarantee()
-    assert int(made.spacing) == 7 and guarantee.epsilon == pytest.approx(1.5 + 4 + 1 + np.log(4 / 3))
+    assert int(made.spacing) == 4 and guarantee.epsilon == pytest.approx(1.5 + 4 + 1 + np.log(4 / 3))
     counts = histograms(2, range(16))
     table = np.array([slices_law([0] * a + [1] * b) for a, b in counts])
     np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-8)
@@ -252,7 +253,7 @@ def test_no_neighbouring_points_refute_noisy_slices():
 
 
 def test_ranks_of_noisy_slices_drift_no_further_than_their_noise_is_likely_to():
-    """Both tails of the noise of q ranks get a third of what narrow gaps leave of beta: from the sample size back to that noise."""
+    """The noise of the last of q ranks, the largest, gets a third of what narrow gaps leave of beta: from the sample size back to it."""
     alpha, beta, rank_epsilon, count_epsilon, m, q = 0.01, 0.1, 0.5, 0.5, 20, 3
     made = quantiles.noisy_slices(
         solver=interior_point.exponential(bits=12, epsilon=1.0),
@@ -263,12 +264,14 @@ def test_ranks_of_noisy_slices_drift_no_further_than_their_noise_is_likely_to():
         delta=0.05,
     )
     crowded = made.guarantee().delta  # the solver is pure
-    share, levels = (beta - crowded) / 3, 2  # 3 ranks are sums of at most 2 noises, each of scale 2/rank_epsilon
+    share = (beta - crowded) / 3
     miscount = np.log(2 / share) / count_epsilon
     n = made.sample_size(alpha=alpha, beta=beta)
-    drifts = alpha * np.array([n, n - 1]) - m - miscount - 1
-    tails = [2 * q * bounds.noise_tail(levels, drift * rank_epsilon / levels) for drift in drifts]
-    assert crowded > 0.02 and tails[0] <= share * (1 + 1e-9) and tails[1] > share
+    drift = round(alpha * n - m - miscount - 1)
+    assert n == math.ceil((m + drift + miscount + 1) / alpha)
+    # Both signs, and twice for the largest of the partial sums.
+    tails = [4 * bounds.geometric_sum_tail(q, rank_epsilon, drift + more) for more in (1, 0)]
+    assert crowded > 0.02 and tails[0] <= share < tails[1]
 
 
 @pytest.mark.thorough
@@ -283,19 +286,45 @@ def test_noisy_slices_follow_their_law():
         assert (p_value(counts, RUNS * law) > FALSE_ALARM) == agrees
 
 
-@pytest.mark.thorough
-def test_a_shift_of_ranks_costs_what_is_paid_for():
-    """At most as many nodes of the prefix tree as it has levels are shifted, by 1 each; and the tail bound holds for sums of noises."""
-    for q in (1, 2, 3, 7, 8, 100):
-        nodes = prefixes(q).astype(int)
+@pytest.mark.parametrize("base", [2, 3, 5, 101])
+def test_a_move_of_ranks_costs_what_is_paid_for(base):
+    """As many nodes as there are levels move, by 1 each; ranks have no more nodes than is said, and differ by no more from the next."""
+    for q in (1, 2, 3, 7, 8, 26, 100):
+        scheme, nodes = noisy_ranks.Scheme.of(q, base), noisy_ranks.prefixes(q, base).astype(int)
         for j in range(q):
-            # The noises to be shifted solve nodes @ shift = (0, ..., 0, 1, ..., 1).
-            shift = np.linalg.solve(nodes, (np.arange(q) >= j).astype(float)).round(9)
-            assert set(shift) <= {0, 1} and shift.sum() <= q.bit_length()
-    sums = np.abs(np.random.default_rng(0).laplace(size=(10**5, 3)).sum(axis=1))
-    for t in (2.0, 5.0, 9.0):
-        assert np.mean(sums >= t) / 2 <= bounds.noise_tail(3, t) <= 1
-    assert bounds.noise_tail(3, bounds.noise_deviation(3, 7.0)) == pytest.approx(np.exp(-7.0), rel=1e-6)
+            # The noises to be moved solve nodes @ moves = (0, ..., 0, 1, ..., 1).
+            moves = np.linalg.solve(nodes, (np.arange(q) >= j).astype(float)).round(9)
+            assert set(moves) <= {0, 1} and moves.sum() <= scheme.levels
+        assert nodes.sum(axis=1).max() == scheme.most
+        assert np.abs(np.diff(nodes, axis=0, prepend=0)).sum(axis=1).max() == scheme.between
+        assert base**scheme.levels > q >= base ** (scheme.levels - 1)
+
+
+def test_the_scheme_errs_least_and_far_less_than_the_binary_one():
+    for q in (3, 9, 50, 300, 4096):
+        best = noisy_ranks.scheme(q)
+        errors = [noisy_ranks.Scheme.of(q, base).reach(noisy_ranks.FINE, 1 / 30) for base in (2, 3, 5, 17, 64, q + 1)]
+        assert best.reach(noisy_ranks.FINE, 1 / 30) <= 1.01 * min(errors) and errors[0] > 1.5 * min(errors)
+
+
+@pytest.mark.parametrize(("q", "rank_epsilon"), [(9, 0.7), (200, 2.0)])
+def test_noises_of_ranks_exceed_their_reach_no_more_often_than_stated(q, rank_epsilon):
+    """In 4000 runs; and neighbouring noises differ as their exact tail says."""
+    noises = jax.jit(jax.vmap(lambda key: noisy_ranks.rank_noises(key, q, rank_epsilon)))(keys())
+    noises = np.asarray(noises)
+    for share in (0.3, 0.01):
+        beyond = np.mean(np.abs(noises).max(axis=1) > noisy_ranks.drift(q, rank_epsilon, share))
+        assert beyond <= share + 4 * math.sqrt(share / RUNS)
+    scheme = noisy_ranks.scheme(q)
+    last = np.flatnonzero(noisy_ranks.prefixes(q, scheme.base).sum(axis=1) == scheme.most)[0]
+    reach = bounds.geometric_sum_reach(scheme.most, scheme.rate(rank_epsilon, 1), 0.05)
+    tail = bounds.geometric_sum_tail(scheme.most, scheme.rate(rank_epsilon, 1), reach)
+    assert abs(np.mean(noises[:, last] >= reach) - tail) < 5 * math.sqrt(
+        tail / RUNS
+    )  # both are probabilities of one sum
+    room = noisy_ranks.least_room(q, rank_epsilon, 0.1)
+    assert noisy_ranks.crowded(room, q, rank_epsilon) <= 0.1 < noisy_ranks.crowded(room - 1, q, rank_epsilon)
+    assert np.mean(np.any(np.diff(noises, axis=1) <= -room, axis=1)) <= 0.1 + 4 * math.sqrt(0.1 / RUNS)
 
 
 @pytest.mark.slow
@@ -355,15 +384,15 @@ def test_bad_arguments_are_refused(method, given, error, match):
 
 def test_narrow_gaps_between_slices_are_paid_for_to_the_last_rank():
     """Gaps of 2m + 1 or less count towards delta, though one of 2m + 1 is released: noises of spacing - (2m + 1) or more do."""
-    made = small_slices()  # of two ranks, by two noises, each of rate rank_epsilon / 2
-    room = int(made.spacing) - (2 * SLICES["m"] + 1)
-    assert made.guarantee().delta == pytest.approx(bounds.noise_tail(2, room * SLICES["rank_epsilon"] / 2), rel=1e-9)
+    made = small_slices()  # of two ranks, which differ by one noise
+    room, r = int(made.spacing) - (2 * SLICES["m"] + 1), math.exp(-SLICES["rank_epsilon"])
+    assert made.guarantee().delta == pytest.approx(r**room / (1 + r), rel=1e-9)
 
 
 @pytest.mark.thorough
 def test_slices_that_touch_release_nothing():
     """N is n here, and the spacing small: all depends on whether noisy ranks are 2m + 1 apart, m = 1."""
-    made = small_slices(delta=0.9, rank_epsilon=0.5, count_epsilon=600.0)
+    made = small_slices(delta=0.9, rank_epsilon=0.2, count_epsilon=600.0)
     outcomes = runs(made, keys(400), points_of([0] * 10 + [1] * 10, 1))
     gaps = np.diff(np.asarray(outcomes.info["ranks"]), axis=1)[:, 0]
     assert int(made.spacing) <= 10 and set(range(6)) <= set(gaps.tolist())  # all kinds of gaps occur

@@ -16,7 +16,7 @@ from dpjax import Points, Status
 from dpjax.accounting import ADD_OR_REMOVE_ONE
 from dpjax.domains import wide
 from dpjax.optimizers import quantiles
-from dpjax.optimizers.quantiles.noisy_slices import prefixes
+from dpjax.optimizers.quantiles import noisy_ranks
 from dpjax.optimizers.quantiles.supported_slices import least_gap
 from dpjax.verify import histograms, neighbours
 from dpjax.verify.exact import sticks
@@ -139,12 +139,12 @@ def test_no_neighbouring_points_refute_the_guarantee():
 
 def test_adding_halves_costs_half():
     """The noises that move all ranks from j on by 1 move by 2 steps, at most as many as there are levels; those for a half by 1."""
-    for q in (1, 3, 8):
-        nodes = prefixes(q).astype(int)
+    for q, base in itertools.product((1, 3, 8), (2, 3, 9)):
+        nodes = noisy_ranks.prefixes(q, base).astype(int)
         for j, steps in itertools.product(range(q), (0, 1, 2)):
             shift = np.where(np.arange(q) > j, 2, np.where(np.arange(q) == j, steps, 0))
             moves = np.abs(np.linalg.solve(nodes, shift).round(9)).sum()
-            assert moves <= 2 * q.bit_length()
+            assert moves <= 2 * noisy_ranks.Scheme.of(q, base).levels
 
 
 # ------------------------------------------------------------------------------------------------- sampler and promises
@@ -153,13 +153,13 @@ def test_adding_halves_costs_half():
 @pytest.mark.thorough
 def test_runs_follow_their_law():
     values, draws = [0] * 9 + [1] * 12, 4000
-    made = small(epsilon=8.0, delta=0.2, m=2, rank_epsilon=3.0)
+    made = small(epsilon=6.0, delta=0.2, m=2, rank_epsilon=1.0)
     outcomes = jax.jit(jax.vmap(made, in_axes=(0, None)))(
         jax.random.split(jax.random.key(5), draws), points_of(values, 1, 31)
     )
     answers = np.asarray(outcomes.hypothesis)[:, :, 0].astype(int) @ [2, 1]
     counts = np.bincount(np.where(outcomes.status == Status.OK, answers, 4), minlength=5)[[0, 1, 3, 4]]
-    for other, agrees in ((made, True), (small(epsilon=8.0, delta=0.2, m=2, rank_epsilon=1.5), False)):
+    for other, agrees in ((made, True), (small(epsilon=6.0, delta=0.2, m=2, rank_epsilon=2.0), False)):
         law = slices_law(values, other, reach=40)
         law = np.array([law[0], law[1] + law[2], law[3], law[4]])  # in order
         assert (p_value(counts, draws * law) > FALSE_ALARM) == agrees

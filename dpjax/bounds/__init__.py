@@ -111,6 +111,8 @@ from dpjax.bounds.sanitizers import (
 )
 from dpjax.bounds.set_cover import convex_polygons, set_cover, set_cover_errors, set_cover_shift
 from dpjax.bounds.threshold_sanitizers import (
+    geometric_sum_reach,
+    geometric_sum_tail,
     histogram_thresholds,
     noise_deviation,
     noise_tail,
@@ -183,6 +185,8 @@ __all__ = [
     "generic_pure",
     "generic_thresholds",
     "generic_weights",
+    "geometric_sum_reach",
+    "geometric_sum_tail",
     "histogram_margin",
     "histogram_thresholds",
     "interval_search",

@@ -11,6 +11,7 @@ from dpjax.bounds.thresholds import levels_run, log_star, rec_concave_error
 from dpjax.core import arguments, bisection
 
 _MORE = 1 + 1e-12  # sizes are rounded up, past what floating point may have lost
+_EXACT = 64  # noises, up to which tails of their sums are exact
 _LONGEST = 2**19  # the largest law of a sum of noises that is computed
 _LOST = 1e-10  # what its rounding and the tails beyond it may have lost
 GROWTH = 2  # a row lies in one block of each of SanThresholds' two partitions
@@ -258,3 +259,84 @@ def noise_tail(noises: int, deviation: float) -> float:
         return 1.0
     s = min(deviation / (noises + math.hypot(noises, deviation)), 1.0 - 2.0**-53)
     return math.exp(-s * deviation - noises * math.log1p(-s * s))
+
+
+@functools.lru_cache(128)
+def _binomials(noises: int) -> tuple[np.ndarray, np.ndarray]:
+    """C(N, i), i = 1, ..., N, and C(N - j - 1, i - 1) by (j, i), j = 1, ..., N."""
+    from scipy import special
+
+    i = np.arange(1, noises + 1)
+    left = noises - i[:, None]
+    return special.comb(noises, i), np.where(left > 0, special.comb(np.maximum(left - 1, 0), i - 1), 0.0)
+
+
+def geometric_sum_tail(noises: int, rate: float, least: int) -> float:
+    """P[a sum of N two-sided geometric noises at a rate is at least k], exactly up to 64 noises; else `noise_tail`.
+
+    With r = e^-rate, the generating function ((1 - r)^2/((1 - r z)(1 - r/z)))^N has its pole at 1/r in common with a mixture of negative
+    binomial laws, which therefore has the same probabilities of 0 and more: with all w_j > 0, for k >= 1,
+
+        P[S >= k] = sum_(j = 1)^N w_j I_r(k, j),   w_j = (1 + r)^-(2N - j) sum_i C(N, i) C(N - j - 1, i - 1) r^(2i),
+
+    where the sum over i is 1 for j = N, and the incomplete beta function I_r(k, j) is the probability of k or more by the j-th law. For one
+    noise the tail is r^k/(1 + r).
+
+    Args:
+        noises: N, at least 1.
+        rate: > 0.
+        least: k; below 1 the bound is 1.
+
+    Raises:
+        TypeError, ValueError: an argument out of range.
+
+    Example:
+        >>> round(geometric_sum_tail(1, 0.5, 3), 6), round(geometric_sum_tail(9, 0.1, 100), 6)
+        (0.138889, 0.01131)
+    """
+    noises = arguments.integer("noises", noises, at_least=1)
+    arguments.positive(rate=rate)
+    return 1.0 if least < 1 else _sum_tail(noises, rate, float(least))
+
+
+def _sum_tail(noises: int, rate: float, least: float) -> float:
+    from scipy import special
+
+    if noises > _EXACT:
+        return noise_tail(noises, rate * least)
+    r, j = math.exp(-rate), np.arange(1, noises + 1)
+    choices, places = _binomials(noises)
+    weights = places @ (choices * r ** (2.0 * j))
+    weights[-1] = 1.0
+    return float((1 + r) ** (j - 2.0 * noises) * weights @ special.betainc(least, j, r))
+
+
+@functools.lru_cache(4096)
+def geometric_sum_reach(noises: int, rate: float, tail: float) -> int:
+    """The least k >= 0 that the sum reaches with probability at most `tail`, by `geometric_sum_tail`; below 1e-290, one that is enough.
+
+    Example:
+        >>> geometric_sum_reach(1, 0.5, 0.13), geometric_sum_reach(9, 0.1, 0.01)
+        (4, 103)
+    """
+    from scipy import optimize
+
+    noises = arguments.integer("noises", noises, at_least=1)
+    arguments.positive(rate=rate, tail=tail)
+    if tail >= 1.0:
+        return 0
+
+    def excess(least: float) -> float:
+        return math.log(max(_sum_tail(noises, rate, least), 1e-300)) - math.log(tail)
+
+    high = max(math.ceil(noise_deviation(noises, -math.log(tail)) / rate), 1)
+    if excess(1.0) <= 0.0:
+        return 1
+    if tail < 1e-290:
+        return high
+    near = math.floor(optimize.brentq(excess, 1.0, high, xtol=0.1)) if excess(high) < 0.0 else high
+    while geometric_sum_tail(noises, rate, near) > tail:
+        near += 1
+    while geometric_sum_tail(noises, rate, near - 1) <= tail:
+        near -= 1
+    return near

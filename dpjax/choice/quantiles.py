@@ -70,8 +70,9 @@ from dpjax.domains import wide
 from dpjax.mechanisms.geometric import SMALLEST_RATE
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles.approximate import MOST_BITS
-from dpjax.optimizers.quantiles.noisy_slices import MOST as MOST_SLICES
-from dpjax.optimizers.quantiles.noisy_slices import crowding_error, least_spacing, noise_errors, points_needed
+from dpjax.optimizers.quantiles.noisy_ranks import MOST as MOST_SLICES
+from dpjax.optimizers.quantiles.noisy_ranks import costs, drift, points_needed
+from dpjax.optimizers.quantiles.noisy_slices import least_spacing
 from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_error_bound
 from dpjax.optimizers.quantiles.rank_exponential import range_sums
 from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shared, rank_error
@@ -373,12 +374,14 @@ class _Slices:
         """(the roots of what 2e, r and s divide, what their sum is divided by): for errors, and for distances if there are any."""
         epsilon = self.question.epsilon / 4
         slices = epsilon * self.solver(epsilon)[1]
-        drift, miscount = noise_errors(self.count, self.share)
-        near = np.sqrt([2 * slices, drift, miscount]), self.question.alpha
-        if self.count == 1:
-            return [near]
-        room = crowding_error(self.count, self.narrow)
-        return [near, (np.sqrt([4 * slices, room, miscount * self.gap]), self.gap)]
+        return self._both(2 * slices, 4 * slices)
+
+    def _both(self, error: float, distance: float) -> list[tuple[Any, float]]:
+        """The same from what slices add to errors and to distances."""
+        drifts, room, miscount = costs(self.count, self.share, self.narrow)
+        near = np.sqrt([error, drifts, miscount]), self.question.alpha
+        far = np.sqrt([distance, room, miscount * min(self.gap, 1.0)]), self.gap
+        return [near, far] if self.count > 1 else [near]
 
     def floor(self) -> float:
         """About the larger n of the best splits for errors and distances, by Cauchy's inequality: the square of the sum of the roots."""
@@ -393,8 +396,11 @@ class _Slices:
     def needs(self, m: int, ranks: float, count: float) -> float:
         """The number of points that are needed."""
         spacing = least_spacing(m, self.count, ranks, self.narrow)
-        drift, miscount = noise_errors(self.count, self.share)
-        return points_needed(m, drift / ranks, miscount / count, spacing, self.gap, self.question.alpha)
+        return points_needed(m, *self._noise(ranks, count), spacing, self.gap, self.question.alpha)
+
+    def _noise(self, ranks: float, count: float, steps: int = 1) -> tuple[float, float]:
+        """How far ranks are moved, and N."""
+        return drift(self.count, ranks, self.share, steps), costs(self.count, self.share, self.narrow)[2] / count
 
     def offer(self, both: float, ranks: float, count: float) -> Offer:
         """The offer with 2e, r and s; the 2e of the slices also pays for slices that are met twice."""
@@ -447,18 +453,13 @@ class _SupportedSlices(_Slices):
     def _costs(self) -> list[tuple[Any, float]]:
         epsilon = self.question.epsilon / 2
         run = epsilon * self.least_m(epsilon)
-        drift, miscount = noise_errors(self.count, self.share)
-        near = np.sqrt([run, drift, miscount]), self.question.alpha
-        if self.count == 1:
-            return [near]
-        room = crowding_error(self.count, self.narrow)
-        return [near, (np.sqrt([2.5 * run, room, miscount * self.gap]), self.gap)]  # a margin of m/4, and its price
+        return self._both(run, 2.5 * run)  # for distances, with a margin of m/4, and its price
 
     def margin(self, m: int, ranks: float, count: float) -> int:
         """As much as the n that errors need leaves room for, up to 16 m; at least m/4, with which distances need the fewest points."""
-        drift, miscount = noise_errors(self.count, self.share)
-        n = points_needed(m, drift / ranks, miscount / count, 0.0, math.inf, self.question.alpha)
-        room = self.gap * (n - miscount / count) - 1 - half_spacing(m, 0, self.count, ranks, self.narrow) / 2
+        moved, miscount = self._noise(ranks, count, steps=2)
+        n = points_needed(m, moved, miscount, 0.0, math.inf, self.question.alpha)
+        room = self.gap * (n - miscount) - 1 - half_spacing(m, 0, self.count, ranks, self.narrow) / 2
         return int(min(max(room, m / 4), 16 * m))
 
     def offer(self, both: float, ranks: float, count: float) -> Offer:
@@ -468,9 +469,8 @@ class _SupportedSlices(_Slices):
         if in_doubt >= both:
             raise UnavailableError("an epsilon so large leaves windows of a few points, each of which may be in doubt")
         m, bits = self.least_m(both - in_doubt), self.question.bits
-        drift, miscount = noise_errors(self.count, self.share)
         spacing = half_spacing(m, margin, self.count, ranks, self.narrow) / 2
-        n = points_needed(m, drift / ranks, miscount / count, spacing, self.gap, self.question.alpha)
+        n = points_needed(m, *self._noise(ranks, count, steps=2), spacing, self.gap, self.question.alpha)
         given: dict[str, Any] = {"bits": bits, "fractions": self.question.fractions, "m": m, "margin": margin}
         given |= {"epsilon": both - in_doubt, "delta": self.own * SAFE, "gap_delta": self.narrow}
         given |= {"rank_epsilon": ranks, "count_epsilon": count}

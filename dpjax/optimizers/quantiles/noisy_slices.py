@@ -2,9 +2,8 @@
 
 1. A count N = n + two-sided geometric noise at rate count_epsilon is released; everything below may depend on it. r_i = k_i(N) are the
    wanted ranks. Nothing more is released if some r_(i+1) - r_i is below a public `spacing`.
-2. R_i = r_i + (noise of the i-th prefix sum of the binary mechanism for q steps): a sum of two-sided geometric noises, one for each node
-   of a Fenwick tree on i's way down. Adding 1 to all of R_j, ..., R_q shifts at most l = floor(log2 q) + 1 of the noises, those of the
-   nodes that contain j; each has rate rank_epsilon / l. Nothing is released if some R_(i+1) - R_i is below 2m + 1.
+2. R_i = r_i + noise, a sum of two-sided geometric noises that the ranks share (`noisy_ranks`), such that adding 1 to all of R_j, ..., R_q
+   costs rank_epsilon. Nothing is released if some R_(i+1) - R_i is below 2m + 1.
 3. The solver runs on points R_i - m, ..., R_i + m - 1 (from 0) in increasing order, for each i; past the ends of the data points are 0 or
    2^bits - 1, as in `direct`.
 
@@ -24,19 +23,18 @@ doubt. From S to S' the weights are 1 - lambda(u + 1) + lambda(u) <= 1. In all
     epsilon = count_epsilon + rank_epsilon + 2e + ln(1 + 1/(2m + 1)).
 
 *Gaps.* On the way from S' to S one gap of R' shrinks by 1, so the runs on S' with a gap of 2m + 1 or less are given up: delta is the
-probability of such a gap when r_(i+1) - r_i >= spacing. Each difference of two neighbouring prefix sums is a sum of independent noises, so
-a moment bound gives it (`bounds.noise_tail`). With one quantile there is no gap, and delta is the solver's alone.
+probability of such a gap when r_(i+1) - r_i >= spacing. The noises of two neighbouring ranks differ by a sum of a few independent noises,
+whose tail is exact. With one quantile there is no gap, and delta is the solver's alone.
 
 *Ranks of n itself* would not do in place of those of N: under add/remove some of k_1(n), ..., k_q(n) rise by 1 and others, between them, do
 not, which is not a shift of all from some index on. Taking n as public requires REPLACE_ONE, where two positions p move everything between
 them.
 
-The price of the ranks is logarithmic in q, and so is their error; the solver's price does not depend on q.
+The solver's price does not depend on q, and the error of the ranks grows like the root of q at first, then like its logarithm.
 
 The plain twin is `dpjax.verify.plain.quantiles.noisy_slices_law`.
 """
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -46,18 +44,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
-from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee, basic
 from dpjax.core import arguments
 from dpjax.core.pytree import frozen, static
 from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
-from dpjax.optimizers.quantiles import base
+from dpjax.optimizers.quantiles import base, noisy_ranks
 from dpjax.optimizers.quantiles.base import MOST_ROWS, OnSlices, Quantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
-
-MOST = 2**12  # quantiles
 
 
 @frozen
@@ -81,22 +76,15 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
     spacing: Int[Array, ""]
     capacity: int = static()
 
-    @property
-    def levels(self) -> int:
-        """l, the greatest number of noises that a shift of ranks shifts."""
-        return int(self.fractions.shape[0]).bit_length()
-
     def sound(self) -> Bool[Array, ""]:
-        each_rank = self.rank_epsilon / self.levels**2  # see `known_rate`
-        rates = jnp.stack([jnp.asarray(rate, float) for rate in (each_rank, self.count_epsilon)])
-        return super().sound() & jnp.all((rates >= SMALLEST_RATE) & (rates < jnp.inf))
+        return super().sound() & noisy_ranks.fit(self.fractions.shape[0], self.rank_epsilon, self.count_epsilon)
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_ranks, key_runs = jax.random.split(key, 3)
         q, m = self.fractions.shape[0], jnp.asarray(self.m, jnp.int32)
         counted = jnp.maximum(geometric(key_count, points.n_valid, epsilon=self.count_epsilon), 0)
         wanted = base.nearest_rank(self.fractions, counted)
-        ranks = wanted + prefix_noises(key_ranks, q, self.rank_epsilon, 1)
+        ranks = wanted + noisy_ranks.rank_noises(key_ranks, q, self.rank_epsilon)
         apart = jnp.all(jnp.diff(wanted) >= self.spacing) & jnp.all(jnp.diff(ranks) > 2 * m)
         runs = jax.vmap(self.solver)(jax.random.split(key_runs, q), base.around(self, points, ranks))
         answers, found, info = base.in_order(runs)
@@ -112,7 +100,7 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
     def _crowded(self) -> float:
         """A bound on the probability that the noises leave 2m + 1 or less between two ranks at least `spacing` apart."""
         room = int(self.spacing) - 2 * int(self.m) - 1
-        return crowded(room, self.fractions.shape[0], float(self.rank_epsilon))
+        return noisy_ranks.crowded(room, self.fractions.shape[0], float(self.rank_epsilon))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta.
@@ -129,77 +117,15 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
             raise ValueError(f"beta must be above {narrow:g}, the probability that a gap is too narrow, got {beta:g}")
         share = (beta - narrow) / 3
         base.require(self.solver, int(self.m), share / q)
-        drift, miscount = noise_errors(q, share)
-        drift, miscount = drift / float(self.rank_epsilon), miscount / float(self.count_epsilon)
+        drift = noisy_ranks.drift(q, float(self.rank_epsilon), share)
+        miscount = max(0.0, math.log(2 / share)) / float(self.count_epsilon)
         gap = np.min(np.diff(np.asarray(self.fractions, np.float64)), initial=np.inf) * 2.0**-32
-        return whole(points_needed(int(self.m), drift, miscount, int(self.spacing), float(gap), alpha))
-
-
-@functools.lru_cache(4096)  # while an epsilon or an alpha is searched for, the same is asked again
-def noise_errors(count: int, share: float) -> tuple[float, float]:
-    """(A bound on the noises of `count` ranks, times rank_epsilon; the same for the count), except with probability `share` each."""
-    levels = count.bit_length()
-    return bounds.noise_deviation(levels, math.log(2 * count / share)) * levels, max(0.0, math.log(2 / share))
-
-
-def points_needed(m: int, drift: float, miscount: float, spacing: float, gap: float, alpha: float) -> float:
-    """The number of points for which ranks are within alpha n, and wanted ranks `spacing` apart, where fractions are `gap` apart."""
-    return max((m + drift + miscount + 1) / alpha, (spacing + 1) / gap + miscount)
-
-
-def prefix_noises(key: Array, count: int, rank_epsilon: Float[Array, ""], steps: int) -> Int[Array, "count"]:
-    """The noise of each prefix, where adding `steps` to all from some prefix on costs rank_epsilon."""
-    shifts, most = jnp.zeros((count,), jnp.int32), count.bit_length() * steps
-    noises = geometric(key, shifts, epsilon=rank_epsilon, sensitivity=most)
-    return jnp.sum(jnp.where(prefixes(count), noises, 0), axis=1, dtype=jnp.int32)
-
-
-def prefixes(count: int) -> Bool[np.ndarray, "prefixes nodes"]:
-    """Which nodes of a Fenwick tree add up to each prefix 1, ..., count: i, i without its last binary 1, and so on."""
-    found = np.zeros((count, count), bool)
-    for i in range(1, count + 1):
-        node = i
-        while node:
-            found[i - 1, node - 1] = True
-            node &= node - 1
-    return found
-
-
-def crowded(room: float, count: int, rank_epsilon: float) -> float:
-    """(q - 1) P[a sum of as many noises as two neighbouring prefixes differ by reaches `room`], or 1."""
-    if count == 1:
-        return 0.0
-    # Prefixes i - 1 and i differ by node i and by what node i holds of the others: one node for each zero at the end of i.
-    levels = count.bit_length()
-    return min(1.0, (count - 1) * bounds.noise_tail(levels, max(room, 0) * rank_epsilon / levels))
-
-
-@functools.lru_cache(4096)
-def crowding_error(count: int, delta: float) -> float:
-    """A bound on the noises of the distances between `count` > 1 ranks, times rank_epsilon, except with probability delta."""
-    levels = count.bit_length()
-    return bounds.noise_deviation(levels, max(0.0, math.log((count - 1) / delta))) * levels
+        return whole(noisy_ranks.points_needed(int(self.m), drift, miscount, int(self.spacing), float(gap), alpha))
 
 
 def least_spacing(m: int, count: int, rank_epsilon: float, delta: float) -> int:
     """How far apart wanted ranks must be for gaps to be too narrow with probability at most delta."""
-    return 2 * m + 1 + least_room(count, rank_epsilon, delta)
-
-
-def least_room(count: int, rank_epsilon: float, delta: float, steps: int = 1) -> int:
-    """The room that `crowded` asks for, in steps of 1/`steps` ranks, for a probability of at most delta."""
-    if count == 1:
-        return 0
-
-    def enough(room: int) -> bool:
-        return crowded(room / steps, count, rank_epsilon) <= delta
-
-    room = math.ceil(steps * crowding_error(count, delta) / rank_epsilon)  # or one beside it, by its rounding
-    while not enough(room):
-        room += 1
-    while room and enough(room - 1):
-        room -= 1
-    return room
+    return 2 * m + 1 + noisy_ranks.least_room(count, rank_epsilon, delta)
 
 
 def noisy_slices(
@@ -235,14 +161,14 @@ def noisy_slices(
     >>> solver = interior_point.exponential(bits=24, epsilon=0.3)
     >>> quartiles = noisy_slices(solver=solver, fractions=[0.25, 0.5, 0.75], m=80, rank_epsilon=0.3, count_epsilon=0.1)
     >>> int(quartiles.spacing), round(quartiles.guarantee().epsilon, 3), quartiles.guarantee().delta < 1e-9
-    (344, 1.006, True)
+    (231, 1.006, True)
     """
     rounded = rounded_fractions(fractions)
     q = len(rounded)
-    if q > MOST:
-        raise ValueError(f"fractions must be at most {MOST}, got {q}")
+    if q > noisy_ranks.MOST:
+        raise ValueError(f"fractions must be at most {noisy_ranks.MOST}, got {q}")
     width = base.half_width(solver, m, runs=3 * q, beta=beta, allow_unproved=allow_unproved)
-    rank_epsilon = known_rate("rank_epsilon", rank_epsilon, q.bit_length())
+    rank_epsilon = noisy_ranks.known_rate("rank_epsilon", rank_epsilon, noisy_ranks.least_rate(q))
     delta = arguments.known_fraction("delta", delta)
     spacing = least_spacing(int(width["m"]), q, rank_epsilon, delta)
     if spacing > MOST_ROWS:
@@ -253,12 +179,7 @@ def noisy_slices(
     leaves: Any = {
         "fractions": np.asarray(rounded, np.uint32),
         "rank_epsilon": np.float64(rank_epsilon),
-        "count_epsilon": np.float64(known_rate("count_epsilon", count_epsilon, 1)),
+        "count_epsilon": np.float64(noisy_ranks.known_rate("count_epsilon", count_epsilon, SMALLEST_RATE)),
         "spacing": np.int32(spacing),
     }
     return NoisySlices(solver=solver, **leaves, **width)
-
-
-def known_rate(name: str, rate: Any, levels: int, steps: int = 1) -> float:
-    """The rate, so large that the sum of `levels` noises, each of this rate over `levels` times `steps`, fits int32."""
-    return arguments.known(name, rate, at_least=SMALLEST_RATE * levels**2 * steps, below=700.0)

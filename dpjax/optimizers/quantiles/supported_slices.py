@@ -4,8 +4,8 @@ This is `noisy_slices` with one choice of `supported` in place of a solver for e
 
 1. A count N = n + two-sided geometric noise at rate count_epsilon is released. The wanted ranks are r_i = f_i N, rounded down to halves.
    Nothing more is released if some r_(i+1) - r_i is below a public `spacing`.
-2. R_i = r_i + half of the noise of the i-th prefix sum of the binary mechanism, as in `noisy_slices`: adding 1 to all of R_j, ..., R_q
-   costs rank_epsilon, and adding 1/2 costs half of that. Nothing is released if some R_(i+1) - R_i is below 2m + margin + 1/2.
+2. R_i = r_i + noise in halves (`noisy_ranks`): adding 1 to all of R_j, ..., R_q costs rank_epsilon, and adding 1/2 costs half of that.
+   Nothing is released if some R_(i+1) - R_i is below 2m + margin + 1/2.
 3. Each run chooses among the keys with u(y) = min(m_y, 2(m - e(y))) > 0, where e(y) = max{R_i - #{x <= y}, #{x < y} - R_i, 0} and m_y is
    the number of points of the window in the subtree of y, with probability proportional to e^(epsilon u/2), or gives bottom: `supported`
    at w = 1/2. The window is the points of ranks above R_i - m up to the first one of R_i + m or more; there are points without end at 0
@@ -57,17 +57,8 @@ from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 from dpjax.optimizers.interior_point import base as solvers
-from dpjax.optimizers.quantiles import base
+from dpjax.optimizers.quantiles import base, noisy_ranks
 from dpjax.optimizers.quantiles.base import MOST_POINTS, Quantiles, ranks
-from dpjax.optimizers.quantiles.noisy_slices import (
-    MOST,
-    crowded,
-    known_rate,
-    least_room,
-    noise_errors,
-    points_needed,
-    prefix_noises,
-)
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 from dpjax.optimizers.quantiles.supported import least_m_of_run, windows
 
@@ -102,17 +93,11 @@ class SupportedSlices(Quantiles):
     limbs: int = static()
     capacity: int = static()
 
-    @property
-    def levels(self) -> int:
-        """l, the greatest number of noises that a shift of ranks shifts."""
-        return int(self.fractions.shape[0]).bit_length()
-
     def sound(self) -> Bool[Array, ""]:
         m, positive = jnp.asarray(self.m, jnp.int32), jnp.asarray(self.delta, float) > 0
-        each_rank = self.rank_epsilon / (2 * self.levels**2)
-        rates = jnp.stack([jnp.asarray(rate, float) for rate in (each_rank, self.count_epsilon)])
         fits = (m >= 1) & (2 * m < self.capacity) & (jnp.asarray(self.margin, jnp.int32) >= 0)
-        return super().sound() & positive & fits & jnp.all((rates >= SMALLEST_RATE) & (rates < jnp.inf))
+        noises = noisy_ranks.fit(self.fractions.shape[0], self.rank_epsilon, self.count_epsilon, steps=2)
+        return super().sound() & positive & fits & noises
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_ranks, key_runs = jax.random.split(key, 3)
@@ -120,7 +105,7 @@ class SupportedSlices(Quantiles):
         counted = jnp.maximum(geometric(key_count, points.n_valid, epsilon=self.count_epsilon), 0)
         whole_part, digits = ranks(self.fractions, counted)
         wanted, half = whole_part.astype(jnp.int32), (digits >> np.uint32(31)).astype(jnp.int32)
-        moved = half + prefix_noises(key_ranks, q, self.rank_epsilon, 2)
+        moved = half + noisy_ranks.rank_noises(key_ranks, q, self.rank_epsilon, steps=2)
         at, rest = wanted + (moved >> 1), moved & 1
         apart = jnp.all(_gaps(wanted, half) >= self.spacing) & jnp.all(_gaps(at, rest) > 4 * m + 2 * self.margin)
         each = [jnp.full((q,), number, float) for number in (0.5, self.epsilon, self.delta)]
@@ -140,7 +125,7 @@ class SupportedSlices(Quantiles):
     def _crowded(self) -> float:
         """A bound on the probability that the noises leave less than 2m + margin + 3/2 between two ranks `spacing` apart."""
         room = int(self.spacing) - least_gap(int(self.m), int(self.margin))
-        return crowded(room / 2, self.fractions.shape[0], float(self.rank_epsilon))
+        return noisy_ranks.crowded(room, self.fractions.shape[0], float(self.rank_epsilon), steps=2)
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta.
@@ -159,10 +144,10 @@ class SupportedSlices(Quantiles):
         needed = least_m_of_run(int(self.bits), (0.5, float(self.epsilon), float(self.delta)), share / q)
         if int(self.m) < needed:
             raise ValueError(f"m must be >= {needed} for bottom to have probability <= {share:g}, got {int(self.m)}")
-        drift, miscount = noise_errors(q, share)
-        drift, miscount = drift / float(self.rank_epsilon), miscount / float(self.count_epsilon)
+        drift = noisy_ranks.drift(q, float(self.rank_epsilon), share, steps=2)
+        miscount = max(0.0, math.log(2 / share)) / float(self.count_epsilon)
         gap = np.min(np.diff(np.asarray(self.fractions, np.float64)), initial=np.inf) * 2.0**-32
-        return whole(points_needed(int(self.m), drift, miscount, int(self.spacing) / 2, float(gap), alpha))
+        return whole(noisy_ranks.points_needed(int(self.m), drift, miscount, int(self.spacing) / 2, float(gap), alpha))
 
 
 def _gaps(at: Int[Array, "k"], halves: Int[Array, "k"]) -> Int[Array, "k-1"]:
@@ -177,7 +162,7 @@ def least_gap(m: int, margin: int) -> int:
 
 def least_spacing(m: int, margin: int, count: int, rank_epsilon: float, delta: float) -> int:
     """How far apart wanted ranks must be, in halves, for gaps to be too narrow with probability at most delta."""
-    return least_gap(m, margin) + least_room(count, rank_epsilon, delta, steps=2)
+    return least_gap(m, margin) + noisy_ranks.least_room(count, rank_epsilon, delta, steps=2)
 
 
 def supported_slices(
@@ -213,18 +198,18 @@ def supported_slices(
     Raises:
       TypeError, ValueError: an argument out of range, fractions that do not increase.
 
-    >>> parts = {"epsilon": 0.5, "delta": 1e-6, "m": 86, "rank_epsilon": 0.34, "count_epsilon": 0.15}
+    >>> parts = {"epsilon": 0.55, "delta": 1e-6, "m": 79, "rank_epsilon": 0.26, "count_epsilon": 0.18}
     >>> quartiles = supported_slices(bits=64, fractions=[0.25, 0.5, 0.75], **parts)
     >>> round(quartiles.guarantee().epsilon, 3), quartiles.sample_size(alpha=0.1, beta=0.1)
-    (0.996, 2056)
+    (0.996, 1615)
     """
     domain, rounded = solvers.domain(bits), rounded_fractions(fractions)
     q = len(rounded)
-    if q > MOST:
-        raise ValueError(f"fractions must be at most {MOST}, got {q}")
+    if q > noisy_ranks.MOST:
+        raise ValueError(f"fractions must be at most {noisy_ranks.MOST}, got {q}")
     m = arguments.integer("m", m, at_least=1, at_most=MOST_POINTS // 8)
     margin = arguments.integer("margin", 2 * m if margin is None else margin, at_least=0, at_most=MOST_POINTS // 8)
-    rank_epsilon = known_rate("rank_epsilon", rank_epsilon, q.bit_length(), steps=2)
+    rank_epsilon = noisy_ranks.known_rate("rank_epsilon", rank_epsilon, noisy_ranks.least_rate(q, steps=2))
     gap_delta = arguments.known_fraction("gap_delta", gap_delta)
     spacing = least_spacing(m, margin, q, rank_epsilon, gap_delta)
     if spacing > MOST_POINTS:
@@ -237,7 +222,7 @@ def supported_slices(
         "m": np.int32(m),
         "margin": np.int32(margin),
         "rank_epsilon": np.float64(rank_epsilon),
-        "count_epsilon": np.float64(known_rate("count_epsilon", count_epsilon, 1)),
+        "count_epsilon": np.float64(noisy_ranks.known_rate("count_epsilon", count_epsilon, SMALLEST_RATE)),
         "spacing": np.int32(spacing),
     }
     return SupportedSlices(**domain, **leaves, capacity=bucket(2 * m + 1))

@@ -529,7 +529,7 @@ def noisy_pairs(
             none += p
             continue
         for (a, pa), (b, pb) in itertools.product(each.items(), repeat=2):
-            place = first + a, second + b  # a is the noise in the count up to the first, b in that up to the second
+            place = first + a, second + a + b  # a moves both, b the distance between them
             places[place] = places.get(place, 0.0) + p * pa * pb
     return places, none
 
@@ -552,10 +552,10 @@ def noisy_slices_law(
     ...     [0] * 9, [0.2, 0.8], domain=2, m=1, rank_epsilon=9.0, count_epsilon=9.0, spacing=5, epsilon=1.0
     ... )
     >>> law.round(2).tolist(), round(none, 3)
-    ([[0.78, 0.11], [0.1, 0.01]], 0.0)
+    ([[0.78, 0.1], [0.1, 0.01]], 0.0)
     """
     ordered, law = sorted(points), np.zeros((domain, domain))
-    rates: dict[str, Any] = {"rank_rate": rank_epsilon / 2, "count_rate": count_epsilon}
+    rates: dict[str, Any] = {"rank_rate": rank_epsilon, "count_rate": count_epsilon}
 
     def wanted(n: int) -> tuple[int, int]:
         return rank(fractions[0], n), rank(fractions[1], n)
@@ -593,7 +593,7 @@ def supported_slices_law(
     ([[0.0, 1.0], [0.0, 0.0]], 0.0)
     """
     ordered, law = tuple(sorted(points)), np.zeros((2**bits, 2**bits))
-    rates: dict[str, Any] = {"rank_rate": rank_epsilon / 4, "count_rate": count_epsilon}
+    rates: dict[str, Any] = {"rank_rate": rank_epsilon / 2, "count_rate": count_epsilon}
 
     def wanted(n: int) -> tuple[int, int]:
         return math.floor(2 * fractions[0] * n), math.floor(2 * fractions[1] * n)
