@@ -29,8 +29,8 @@ def _looks(rows: list[Row]) -> dict[str, dict[str, Any]]:
     """Colour and marker of every method, the same in both pictures, in the order of the picture that has all methods; peers in grey."""
     names = list(dict.fromkeys(row.series for row in sorted(rows, key=lambda row: row.panel != "everywhere")))
     own = [name for name in names if name not in PEERS]
-    colours = [*style.COLOURS, "saddlebrown", "olive", "darkviolet"]
-    markers = "osD^vP*Xhd"
+    colours = [*style.COLOURS, "saddlebrown", "olive", "darkviolet", "deeppink"]
+    markers = "osD^vP*Xhd<"
     found = {
         name: {"color": colours[i % len(colours)], "marker": markers[i % len(markers)]} for i, name in enumerate(own)
     }

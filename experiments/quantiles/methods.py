@@ -6,13 +6,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from dpjax.accounting import ADD_OR_REMOVE_ONE
+from dpjax.choice.base import Question
+from dpjax.choice.quantiles import supported_slices
 from dpjax.optimizers import interior_point, quantiles
+from dpjax.optimizers.quantiles import noisy_ranks
 from experiments import releases
 from experiments.quantile_trials import Wanted, unbounded
 
 COUNT_SHARE = 0.1  # of epsilon, for the noisy count with which slices around noisy ranks begin
 RANK_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6)
 SMALLEST_SLICE = 2047  # the least capacity of slices, in rows, so that few programs are compiled
+SMALLEST_WINDOW = 255  # where 32 levels of a tree are kept for each row
 
 
 def _released(method: str) -> Callable[[Wanted], Any]:
@@ -32,7 +37,12 @@ def _roomy(mechanism: Any) -> Any:
 def _noisy_slices(wanted: Wanted) -> Any:
     """Slices around noisy ranks; the ranks' share of epsilon is the one that minimises the sum of slice and noise."""
     made = [_with_share(wanted, share) for share in RANK_SHARES]
-    return _roomy(min(made, key=lambda one: int(one.m) + one.levels**1.5 * 2 / float(one.rank_epsilon)))
+    number = len(wanted.fractions)
+
+    def error(one: Any) -> float:
+        return int(one.m) + noisy_ranks.drift(number, float(one.rank_epsilon), wanted.beta / 3)
+
+    return _roomy(min(made, key=error))
 
 
 def _with_share(wanted: Wanted, share: float) -> Any:
@@ -56,6 +66,15 @@ def _with_share(wanted: Wanted, share: float) -> Any:
     return made
 
 
+def _supported_slices(wanted: Wanted) -> Any:
+    """Choices among supported keys around noisy ranks, with the budget split for errors of half the distance of fractions."""
+    half = 0.5 / (wanted.number + 1)
+    totals = {name: getattr(wanted, name) for name in ("bits", "epsilon", "delta", "beta", "fractions")}
+    offer = supported_slices(Question(n=None, alpha=half, relation=ADD_OR_REMOVE_ONE, **totals))
+    made = offer.make(offer.n)
+    return dataclasses.replace(made, capacity=max(made.capacity, SMALLEST_WINDOW))
+
+
 METHODS: dict[str, Callable[[Wanted], Any]] = {
     "rank exponential": lambda wanted: quantiles.rank_exponential(**wanted.given, delta=wanted.delta),
     "joint": lambda wanted: quantiles.joint(**wanted.given),
@@ -63,6 +82,7 @@ METHODS: dict[str, Callable[[Wanted], Any]] = {
     "recursive": _released("recursive medians"),
     "sliced": _released("Reorder-Slice-Compute"),
     "noisy slices": _noisy_slices,
+    "supported keys around noisy ranks": _supported_slices,
     "tree": lambda wanted: quantiles.tree(**wanted.given),
     "unbounded": unbounded,
     "approximate": lambda wanted: quantiles.approximate(**wanted.given, delta=wanted.delta, accountant="adaptive"),
