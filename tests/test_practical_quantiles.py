@@ -317,8 +317,8 @@ def test_noises_of_ranks_exceed_their_reach_no_more_often_than_stated(q, rank_ep
         assert beyond <= share + 4 * math.sqrt(share / RUNS)
     scheme = noisy_ranks.scheme(q)
     last = np.flatnonzero(noisy_ranks.prefixes(q, scheme.base).sum(axis=1) == scheme.most)[0]
-    reach = bounds.geometric_sum_reach(scheme.most, scheme.rate(rank_epsilon, 1), 0.05)
-    tail = bounds.geometric_sum_tail(scheme.most, scheme.rate(rank_epsilon, 1), reach)
+    reach = bounds.geometric_sum_reach(scheme.most, scheme.rate(rank_epsilon), 0.05)
+    tail = bounds.geometric_sum_tail(scheme.most, scheme.rate(rank_epsilon), reach)
     assert abs(np.mean(noises[:, last] >= reach) - tail) < 5 * math.sqrt(
         tail / RUNS
     )  # both are probabilities of one sum

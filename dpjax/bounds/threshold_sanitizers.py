@@ -319,24 +319,30 @@ def geometric_sum_reach(noises: int, rate: float, tail: float) -> int:
         >>> geometric_sum_reach(1, 0.5, 0.13), geometric_sum_reach(9, 0.1, 0.01)
         (4, 103)
     """
-    from scipy import optimize
-
     noises = arguments.integer("noises", noises, at_least=1)
     arguments.positive(rate=rate, tail=tail)
     if tail >= 1.0:
         return 0
-
-    def excess(least: float) -> float:
-        return math.log(max(_sum_tail(noises, rate, least), 1e-300)) - math.log(tail)
-
-    high = max(math.ceil(noise_deviation(noises, -math.log(tail)) / rate), 1)
-    if excess(1.0) <= 0.0:
-        return 1
+    # Enough: (1 - s^2)^(-N) <= exp(N s^2/(1 - s)), and of this and exp(-s t) the least product over s is at most exp(-t + 2 sqrt(N t)).
+    log_odds = -math.log(tail)
+    high = max(math.ceil((log_odds + 2 * math.sqrt(noises * log_odds)) / rate), 1)
     if tail < 1e-290:
         return high
-    near = math.floor(optimize.brentq(excess, 1.0, high, xtol=0.1)) if excess(high) < 0.0 else high
-    while geometric_sum_tail(noises, rate, near) > tail:
-        near += 1
-    while geometric_sum_tail(noises, rate, near - 1) <= tail:
+
+    def short(least: float) -> float:
+        """ln of how many times less likely the sum reaches this; where it is positive, `least` is enough."""
+        return -math.log(max(_sum_tail(noises, rate, least), 1e-300)) - log_odds
+
+    # The logarithm of the tail is concave, and falls by the rate a step at most: from the right neither that slope nor that of the last
+    # two places leads beyond the least k.
+    place, left, slope = float(high), short(high), rate
+    while left > 0.0 and place > 1.0 and left / slope > 0.5:
+        before, place = place, max(place - left / slope, 1.0)
+        left, last = short(place), left
+        slope = (last - left) / (before - place)
+    near = math.ceil(place)
+    while near > 1 and _sum_tail(noises, rate, near - 1) <= tail:
         near -= 1
+    while _sum_tail(noises, rate, near) > tail:
+        near += 1
     return near

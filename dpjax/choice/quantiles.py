@@ -70,6 +70,8 @@ from dpjax.domains import wide
 from dpjax.mechanisms.geometric import SMALLEST_RATE
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles.approximate import MOST_BITS
+from dpjax.optimizers.quantiles.chained_ranks import Chains
+from dpjax.optimizers.quantiles.chained_ranks import costs as chain_costs
 from dpjax.optimizers.quantiles.noisy_ranks import MOST as MOST_SLICES
 from dpjax.optimizers.quantiles.noisy_ranks import costs, drift, points_needed
 from dpjax.optimizers.quantiles.noisy_slices import least_spacing
@@ -77,7 +79,8 @@ from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_erro
 from dpjax.optimizers.quantiles.rank_exponential import range_sums
 from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shared, rank_error
 from dpjax.optimizers.quantiles.supported import budgets, least_m, least_m_of_run
-from dpjax.optimizers.quantiles.supported_slices import least_spacing as half_spacing
+from dpjax.optimizers.quantiles.supported_slices import miscount
+from dpjax.optimizers.quantiles.supported_slices import points_needed as chain_points
 from dpjax.optimizers.quantiles.tree import WIDEST
 from dpjax.optimizers.quantiles.tree import error_bound as tree_error
 
@@ -85,6 +88,9 @@ TIES = 32  # bits that break ties
 MOST_RUNS = 2**12
 MANY = 2**20  # the number of points for which ties are accounted for, at least
 OWN = 0.5  # the share of delta for a solver of noisy slices that needs some
+# Chains of noise, and what a count costs, of what makes delta that of gaps alone; ranks of the count itself.
+WAYS = ((2, 1.0), (2, 0.25), (1, 1.0), (1, 0.25), (0, 1.0))
+NEARLY = 1.002  # noise of ranks at its own rate, of that at a small one
 _FEWER = 0.9  # a floor is this share of what is computed for it
 
 
@@ -374,13 +380,9 @@ class _Slices:
         """(the roots of what 2e, r and s divide, what their sum is divided by): for errors, and for distances if there are any."""
         epsilon = self.question.epsilon / 4
         slices = epsilon * self.solver(epsilon)[1]
-        return self._both(2 * slices, 4 * slices)
-
-    def _both(self, error: float, distance: float) -> list[tuple[Any, float]]:
-        """The same from what slices add to errors and to distances."""
         drifts, room, miscount = costs(self.count, self.share, self.narrow)
-        near = np.sqrt([error, drifts, miscount]), self.question.alpha
-        far = np.sqrt([distance, room, miscount * min(self.gap, 1.0)]), self.gap
+        near = np.sqrt([2 * slices, drifts, miscount]), self.question.alpha
+        far = np.sqrt([4 * slices, room, miscount * min(self.gap, 1.0)]), self.gap
         return [near, far] if self.count > 1 else [near]
 
     def floor(self) -> float:
@@ -398,9 +400,9 @@ class _Slices:
         spacing = least_spacing(m, self.count, ranks, self.narrow)
         return points_needed(m, *self._noise(ranks, count), spacing, self.gap, self.question.alpha)
 
-    def _noise(self, ranks: float, count: float, steps: int = 1) -> tuple[float, float]:
+    def _noise(self, ranks: float, count: float) -> tuple[float, float]:
         """How far ranks are moved, and N."""
-        return drift(self.count, ranks, self.share, steps), costs(self.count, self.share, self.narrow)[2] / count
+        return drift(self.count, ranks, self.share), costs(self.count, self.share, self.narrow)[2] / count
 
     def offer(self, both: float, ranks: float, count: float) -> Offer:
         """The offer with 2e, r and s; the 2e of the slices also pays for slices that are met twice."""
@@ -443,53 +445,80 @@ def noisy_slices_floor(question: Question) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class _SupportedSlices(_Slices):
-    """The same with one choice among the keys that the data support for each; `own` is the delta of a run."""
+    """The same with one choice among the keys that the data support for each, around ranks of n itself; `own` is the delta of a run."""
 
     def least_m(self, epsilon: float) -> int:
         """m for runs at epsilon."""
         run = 0.5, epsilon, self.own * SAFE
         return least_m_of_run(self.question.bits, run, self.share / self.count)
 
-    def _costs(self) -> list[tuple[Any, float]]:
-        epsilon = self.question.epsilon / 2
-        run = epsilon * self.least_m(epsilon)
-        return self._both(run, 2.5 * run)  # for distances, with a margin of m/4, and its price
+    def ways(self) -> list[tuple[float, int, list[Any]]]:
+        """(about n, chains, the splits among runs, ranks and N) for each way, the least n first."""
+        epsilon, alpha, gap = self.question.epsilon / 2, self.question.alpha, self.gap
+        run, found = epsilon * self.least_m(epsilon), []
+        for number, power in WAYS:
+            chains = Chains.of(self.question.fractions, number)
+            noise, room = (cost * chains.cost for cost in chain_costs(chains, self.share, self.narrow, power))
+            if chains.released:
+                of_count = miscount(self.share, 1.0)
+                near, far = np.sqrt([run, noise, of_count]), np.sqrt([2.5 * run, room, of_count * gap])
+            else:  # N costs a share of what ranks do
+                shares = np.array([1.0, 1.0, power * gap / chains.cost])
+                near, far = (np.sqrt([a, b * shares[1:].sum()]) for a, b in ((run, noise), (2.5 * run, room)))
+                near, far = (
+                    np.append(way, way[1]) * shares / [1, shares[1:].sum(), shares[1:].sum()] for way in (near, far)
+                )
+            # By Cauchy's inequality; for distances with a margin of m/4, and its price.
+            n = max(near.sum() ** 2 / alpha, far.sum() ** 2 / gap) / self.question.epsilon
+            found.append((float(n), number, [near, far, np.sqrt(near * far)]))
+        return sorted(found, key=lambda way: way[0])
 
-    def margin(self, m: int, ranks: float, count: float) -> int:
-        """As much as the n that errors need leaves room for, up to 16 m; at least m/4, with which distances need the fewest points."""
-        moved, miscount = self._noise(ranks, count, steps=2)
-        n = points_needed(m, moved, miscount, 0.0, math.inf, self.question.alpha)
-        room = self.gap * (n - miscount) - 1 - half_spacing(m, 0, self.count, ranks, self.narrow) / 2
-        return int(min(max(room, m / 4), 16 * m))
+    def floor(self) -> float:
+        return self.ways()[0][0]
 
-    def offer(self, both: float, ranks: float, count: float) -> Offer:
-        least = self.least_m(both)
-        margin = self.margin(least, ranks, count)
-        in_doubt = math.log1p(1 / (margin + 1))
-        if in_doubt >= both:
+    def best(self) -> Offer:
+        """The best split of the best way."""
+        _, number, splits = self.ways()[0]
+        budgets = [(self.question.epsilon * SAFE * split / split.sum()).tolist() for split in splits]
+        return min((self.made(number, *each) for each in budgets), key=lambda offer: offer.n)
+
+    def made(self, number: int, run: float, ranks: float, count: float) -> Offer:
+        """The offer with so many chains and these epsilons; that of a run also pays for windows in doubt."""
+        m, chains = self.least_m(run), Chains.of(self.question.fractions, number)
+        needs = functools.partial(chain_points, count_epsilon=count, share=self.share, alpha=self.question.alpha)
+        moved = chains.cost / ranks * chain_costs(chains, self.share, self.narrow, 1.0)[0] * NEARLY
+        moved += miscount(self.share, count) if chains.released else 0.0
+        # As much margin as the n that errors need leaves room for, up to 16 m; at least m/4, with which distances need the fewest points.
+        within = needs(m, moved, 0) - miscount(2 * self.share, count)
+        room = self.gap * (within - chains.enough(ranks, count, 2 * m + 2, self.narrow))
+        margin = max(int(min(max(room, m / 4), 16 * m)), 1)
+        in_doubt = math.log1p(1 / margin)
+        if in_doubt >= run:
             raise UnavailableError("an epsilon so large leaves windows of a few points, each of which may be in doubt")
-        m, bits = self.least_m(both - in_doubt), self.question.bits
-        spacing = half_spacing(m, margin, self.count, ranks, self.narrow) / 2
-        n = points_needed(m, *self._noise(ranks, count, steps=2), spacing, self.gap, self.question.alpha)
-        given: dict[str, Any] = {"bits": bits, "fractions": self.question.fractions, "m": m, "margin": margin}
-        given |= {"epsilon": both - in_doubt, "delta": self.own * SAFE, "gap_delta": self.narrow}
-        given |= {"rank_epsilon": ranks, "count_epsilon": count}
+        m = self.least_m(run - in_doubt)
+        n = needs(m, moved, chains.enough(ranks, count, 2 * m + margin + 2, self.narrow))
+        given: dict[str, Any] = {"bits": self.question.bits, "fractions": self.question.fractions, "m": m}
+        given |= {"epsilon": run - in_doubt, "delta": self.own * SAFE, "gap_delta": self.narrow, "margin": margin}
+        given |= {"rank_epsilon": ranks, "count_epsilon": count, "chains": number}
         return Offer(size_for(n, 1.0), lambda n: quantiles.supported_slices(**given), "supported_slices")
 
 
 def supported_slices(question: Question) -> Offer:
     """Choices around noisy ranks among the keys that the data support, by their own worst case, at the best of the splits."""
     slices = _SupportedSlices.of(question, OWN)
-    return min((slices.offer(*split) for split in slices.splits()), key=lambda offer: offer.n)
+    if slices.count == 1:
+        raise UnavailableError("a single quantile needs no noise, see supported")
+    return slices.best()
 
 
 @functools.lru_cache(256)
 def supported_slices_floor(question: Question) -> float:
     """Somewhat less than the n of the best split."""
     try:
-        return _FEWER * _SupportedSlices.of(question, OWN).floor()
+        slices = _SupportedSlices.of(question, OWN)
     except UnavailableError:
         return 0.0
+    return _FEWER * slices.floor() if slices.count > 1 else 0.0
 
 
 CANDIDATES: tuple[Candidate, ...] = (

@@ -21,7 +21,11 @@ from dpjax.optimizers.quantiles.ranked import rounded_fractions
 # Of the number of answers with which ranks may grow: from the tree's to those of independent runs.
 POWERS = (0.0, 0.5, 1.0)
 # How much farther than they err slices must be apart: with both, 40 random cells of 30 to 400 fractions lost 3 % at most.
-ROOMS = (1.4, 1.7)
+ROOMS = (1.4, 1.7, 2.2)
+LARGER = (
+    0.0,
+    0.2,
+)  # the part of what a radius leaves of alpha by which it may be larger, so that answers are farther apart
 FINER, MOST = 1.08, 6  # numbers of answers that are tried: the ratio of large ones, and that of the most to the fewest
 # Their errors are counted from k(n) of their own fraction, which may be half a rank from g n, as k(n) of another is from f n.
 OF_SLICES = ("direct", "recursive")
@@ -51,7 +55,9 @@ def served(
     while count < min(len(inner), MOST * fewest_groups):
         found.append(covered(inner, count, found[-1][1] if found else alpha))
         count = max(count + 1, int(count * FINER))
-    found = [(_apart(inner, radius), radius) for _, radius in found] if apart else found
+    if apart:
+        radii = [radius + share * (alpha - radius) for _, radius in found for share in LARGER]
+        found = [(_apart(inner, radius), radius) for radius in radii]
     even = [_spread(inner, count) for count in sorted({len(centres) for centres, _ in found})]
     found.append((inner, 0.0))
     best = [min(found, key=lambda one: len(one[0]) ** power / (alpha - one[1])) for power in POWERS]

@@ -66,15 +66,15 @@ class Scheme:
         # Behind i - 1, whose last digits are b - 1, comes i with as many zeros.
         return cls(count, base, levels, int(digits.max()), int(zeros.max()) * (base - 1) + 1)
 
-    def rate(self, rank_epsilon: float, steps: int) -> float:
-        """The rate of a node's noise, in units of 1/`steps` ranks."""
-        return rank_epsilon / (self.levels * steps)
+    def rate(self, rank_epsilon: float) -> float:
+        """The rate of a node's noise."""
+        return rank_epsilon / self.levels
 
-    def reach(self, rank_epsilon: float, share: float, steps: int = 1) -> float:
+    def reach(self, rank_epsilon: float, share: float) -> float:
         """The number of ranks that no noise exceeds, except with probability `share`."""
         # Both signs of each; the largest partial sum is beyond t with twice the probability of the last.
         ways = 4 if self.levels == 1 and self.count > 1 else 2 * self.count
-        return (bounds.geometric_sum_reach(self.most, self.rate(rank_epsilon, steps), share / ways) - 1) / steps
+        return bounds.geometric_sum_reach(self.most, self.rate(rank_epsilon), share / ways) - 1
 
 
 @functools.lru_cache(256)
@@ -84,7 +84,7 @@ def scheme(count: int) -> Scheme:
     >>> [(scheme(q).base, scheme(q).levels) for q in (1, 9, 50, 1000, 4096)]
     [(2, 1), (10, 1), (51, 1), (32, 2), (17, 3)]
     """
-    bases = {math.ceil((count + 1) ** (1 / levels) - 1e-9) for levels in range(1, count.bit_length() + 1)}
+    bases = {math.ceil((count + 1) ** (1 / levels) - 1e-9) for levels in (1, 2, 3)}
     schemes = (Scheme.of(count, max(base, 2)) for base in sorted(bases))
     return min(schemes, key=lambda each: each.reach(FINE, 1 / 30))
 
@@ -107,23 +107,23 @@ def prefixes(count: int, base: int) -> Bool[np.ndarray, "ranks nodes"]:
     return found
 
 
-def rank_noises(key: Array, count: int, rank_epsilon: Float[Array, ""], steps: int = 1) -> Int[Array, "count"]:
-    """The noise of each rank, in units of 1/`steps` ranks."""
+def rank_noises(key: Array, count: int, rank_epsilon: Float[Array, ""]) -> Int[Array, "count"]:
+    """The noise of each rank."""
     used = scheme(count)
     nothing = jnp.zeros((count,), jnp.int32)
-    noises = geometric(key, nothing, epsilon=rank_epsilon, sensitivity=used.levels * steps)
+    noises = geometric(key, nothing, epsilon=rank_epsilon, sensitivity=used.levels)
     return jnp.sum(jnp.where(prefixes(count, used.base), noises, 0), axis=1, dtype=jnp.int32)
 
 
-def least_rate(count: int, steps: int = 1) -> float:
+def least_rate(count: int) -> float:
     """The least rank_epsilon with which the noise of a rank fits int32."""
-    return SMALLEST_RATE * scheme(count).levels * scheme(count).most * steps
+    return SMALLEST_RATE * scheme(count).levels * scheme(count).most
 
 
-def fit(count: int, rank_epsilon: Any, count_epsilon: Any, steps: int = 1) -> Bool[Array, ""]:
+def fit(count: int, rank_epsilon: Any, count_epsilon: Any) -> Bool[Array, ""]:
     """Whether rates, known or traced, are such that noises fit int32."""
     rates = jnp.stack([jnp.asarray(rate, float) for rate in (rank_epsilon, count_epsilon)])
-    return jnp.all((rates >= jnp.asarray([least_rate(count, steps), SMALLEST_RATE], rates.dtype)) & (rates < jnp.inf))
+    return jnp.all((rates >= jnp.asarray([least_rate(count), SMALLEST_RATE], rates.dtype)) & (rates < jnp.inf))
 
 
 def known_rate(name: str, rate: Any, least: float) -> float:
@@ -132,25 +132,25 @@ def known_rate(name: str, rate: Any, least: float) -> float:
 
 
 @functools.lru_cache(4096)  # while an epsilon or an alpha is searched for, the same is asked again
-def drift(count: int, rank_epsilon: float, share: float, steps: int = 1) -> float:
+def drift(count: int, rank_epsilon: float, share: float) -> float:
     """The number of ranks that no noise exceeds, except with probability `share`."""
-    return scheme(count).reach(rank_epsilon, share, steps)
+    return scheme(count).reach(rank_epsilon, share)
 
 
-def crowded(room: int, count: int, rank_epsilon: float, steps: int = 1) -> float:
-    """A bound on P[the noises of two neighbouring ranks differ by `room` or more, towards each other], in units of 1/`steps` ranks."""
+def crowded(room: int, count: int, rank_epsilon: float) -> float:
+    """A bound on P[the noises of two neighbouring ranks differ by `room` or more, towards each other]."""
     if count == 1:
         return 0.0
     used = scheme(count)
-    return min(1.0, (count - 1) * bounds.geometric_sum_tail(used.between, used.rate(rank_epsilon, steps), max(room, 0)))
+    return min(1.0, (count - 1) * bounds.geometric_sum_tail(used.between, used.rate(rank_epsilon), max(room, 0)))
 
 
-def least_room(count: int, rank_epsilon: float, delta: float, steps: int = 1) -> int:
+def least_room(count: int, rank_epsilon: float, delta: float) -> int:
     """The least room for which that is at most delta."""
     if count == 1:
         return 0
     used = scheme(count)
-    return bounds.geometric_sum_reach(used.between, used.rate(rank_epsilon, steps), delta / (count - 1))
+    return bounds.geometric_sum_reach(used.between, used.rate(rank_epsilon), delta / (count - 1))
 
 
 @functools.lru_cache(4096)

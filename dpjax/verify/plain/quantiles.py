@@ -577,39 +577,38 @@ def supported_slices_law(
     bits: int,
     m: int,
     margin: int,
-    rank_epsilon: float,
+    rate: float,
     count_epsilon: float,
-    spacing: int,
+    least: int,
     epsilon: float,
     delta: float,
-    reach: int = 40,
+    step: int,
+    reach: int,
 ) -> tuple[np.ndarray, float]:
-    """The same for two quantiles by the keys that the data support, around noisy ranks in halves; (joint law, P[none]).
+    """The same for two quantiles by the keys that the data support, around ranks in units of 1/step with noises of their own.
 
-    >>> law, none = supported_slices_law(
-    ...     [0] * 9 + [1] * 9, [0.2, 0.8], bits=1, m=2, margin=1, rank_epsilon=9.0, count_epsilon=9.0, spacing=13, epsilon=8.0, delta=0.1
-    ... )
+    >>> given = {"bits": 1, "m": 2, "margin": 1, "rate": 9.0, "count_epsilon": 9.0, "least": 13, "epsilon": 8.0, "delta": 0.1}
+    >>> law, none = supported_slices_law([0] * 9 + [1] * 9, [0.2, 0.8], **given, step=2, reach=9)
     >>> law.round(2).tolist(), round(none, 3)
     ([[0.0, 1.0], [0.0, 0.0]], 0.0)
     """
-    ordered, law = tuple(sorted(points)), np.zeros((2**bits, 2**bits))
-    rates: dict[str, Any] = {"rank_rate": rank_epsilon / 2, "count_rate": count_epsilon}
+    ordered, n = tuple(sorted(points)), len(points)
+    noise = np.arange(-reach, reach + 1)
+    masses = np.tanh(rate / 2) * np.exp(-rate * np.abs(noise))
+    places = [math.floor(f * n * step) + noise for f in fractions]
+    runs = [
+        masses[:, None] * [_supported_run(ordered, place / step, bits, m, epsilon, delta)[:-1] for place in each]
+        for each in places
+    ]
+    far = np.searchsorted(places[1], places[0] + step * (2 * m + margin + 1))  # from here on the second is far enough
+    behind = np.append(np.cumsum(runs[1][::-1], axis=0)[::-1], np.zeros((1, 2**bits)), axis=0)
+    r = math.exp(-count_epsilon)
+    enough = 1 - r ** (n - least + 1) / (1 + r) if n >= least else r ** (least - n) / (1 + r)
+    law = enough * runs[0].T @ behind[far]
+    return law, 1 - float(law.sum())
 
-    def wanted(n: int) -> tuple[int, int]:
-        return math.floor(2 * fractions[0] * n), math.floor(2 * fractions[1] * n)
 
-    halves, none = noisy_pairs(len(points), wanted, **rates, spacing=spacing, reach=reach)
-    for (first, second), p in halves.items():
-        if second - first <= 4 * m + 2 * margin:
-            none += p
-            continue
-        runs = [_supported_run(ordered, half / 2, bits, m, epsilon, delta) for half in (first, second)]
-        law += p * np.outer(runs[0][:-1], runs[1][:-1])
-        none += p * (1 - (1 - runs[0][-1]) * (1 - runs[1][-1]))
-    return law, none
-
-
-@functools.lru_cache(10_000)  # sums ask the same again and again
+@functools.lru_cache(100_000)  # sums ask the same again and again
 def _supported_run(
     points: tuple[int, ...], wanted: float, bits: int, m: int, epsilon: float, delta: float
 ) -> list[float]:
