@@ -124,11 +124,11 @@ def test_answers_err_by_less_than_m_and_bottom_is_as_rare_as_stated(bits):
         [5] * n,
         scales(bits, n, rng)[: n // 3],
     ]
-    points = [points_of(values, bits, 1023) for values in data]
+    points = [points_of(values, bits, 511) for values in data]
     laws = jax.jit(lambda made, points: made.laws(points, rank_error=made.m))
     for each in points:
         assert np.all(np.asarray(laws(made, each))[:, 1] <= 0.05 + 1e-6)
-    outcomes = jax.jit(jax.vmap(made, in_axes=(0, None)))(jax.random.split(jax.random.key(0), 64), points[0])
+    outcomes = jax.jit(jax.vmap(made, in_axes=(0, None)))(jax.random.split(jax.random.key(0), 32), points[0])
     wanted = np.array([n / 4, n / 2])
     ordered = np.array(data[0], object)
     for answers, ok in zip(outcomes.hypothesis, outcomes.status == dpjax.Status.OK, strict=True):
@@ -173,6 +173,13 @@ def test_windows_at_the_ends_of_few_and_many_points_follow_the_reference(x64):
         for values in (rng.integers(0, 16, n).tolist(), rng.choice([0, 15], n).tolist()):
             naive = supported_laws(values, rounded, bits=4, **given)
             np.testing.assert_allclose(np.asarray(law(points_of(values, 4, 31))), naive, atol=1e-12)
+
+
+def test_a_key_next_to_the_edge_is_in_view_in_float32_too():
+    """A third of three points, rounded to 2^-32: the first key's score is 2e-10, and it weighs e^0 all the same."""
+    made = quantiles.supported(bits=2, fractions=[1 / 3], epsilon=1.0, delta=0.1, m=1)
+    naive = supported_laws([1, 2, 3], [int(made.fractions[0]) / 2**32], bits=2, epsilon=1.0, delta=0.1, m=1)[0]
+    np.testing.assert_allclose(np.asarray(made.pmf(points_of([1, 2, 3], 2))), naive, atol=1e-5)
 
 
 def test_a_median_of_a_million_points_reads_the_window_alone():
@@ -233,3 +240,10 @@ def test_bad_arguments_are_named(given, error, words):
 def test_a_sample_size_is_refused_where_bottom_is_too_likely():
     with pytest.raises(ValueError, match=r"m must be >= 40 for bottom to have probability <= 0\.05, got 39"):
         quantiles.supported(bits=64, fractions=[0.5], **TOTAL, m=39).sample_size(alpha=0.1, beta=0.05)
+
+
+def test_a_delta_whose_parts_float32_cannot_hold_is_refused():
+    """Else bottom would be certain, and m would promise the contrary."""
+    given = {"bits": 8, "fractions": [i / 71 for i in range(1, 71)], "epsilon": 1400.0, "beta": 0.1}
+    with pytest.raises(ValueError, match="delta must be >="):
+        quantiles.supported(**given, delta=8e-37)

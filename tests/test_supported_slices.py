@@ -233,13 +233,13 @@ def test_ranks_err_no_more_than_stated_and_few_points_release_nothing(bits):
     key, steps = 1 << (bits - 1), np.sort(rng.integers(0, bits - 1, n // 2)).tolist()
     values = sorted([key - (1 << s) for s in steps] + [key + (1 << s) - 1 for s in steps] + [key] * (n % 2))
     run = jax.jit(jax.vmap(made, in_axes=(0, None)))
-    points = points_of(values, bits, 2047)
-    outcomes = run(jax.random.split(jax.random.key(1), 200), points)
+    points = points_of(values, bits, 1023)
+    outcomes = run(jax.random.split(jax.random.key(1), 100), points)
     wanted = quantiles.nearest_rank(np.asarray(made.fractions), n)
     errors = np.asarray(jax.vmap(lambda one: quantiles.rank_errors(points, one, wanted))(outcomes.hypothesis))
     bad = (errors.max(axis=1) > alpha * n) | (np.asarray(outcomes.status) != Status.OK)
-    assert n < 2047 and bad.mean() <= beta and np.mean(errors.max(axis=1) > 0.01 * n) > 0.1  # negative control
-    few = run(jax.random.split(jax.random.key(1), 200), points_of(values[:40], bits, 2047))
+    assert n < 1023 and bad.mean() <= beta and np.mean(errors.max(axis=1) > 0.01 * n) > 0.1  # negative control
+    few = run(jax.random.split(jax.random.key(1), 100), points_of(values[:40], bits, 1023))
     assert np.all(np.asarray(few.status) != Status.OK)
 
 
@@ -297,3 +297,12 @@ def test_a_sample_size_is_refused_where_bottom_or_a_narrow_gap_is_too_likely():
         small().sample_size(alpha=0.1, beta=0.1)
     with pytest.raises(ValueError, match="beta must be above"):
         small().sample_size(alpha=0.1, beta=1e-4)
+
+
+@pytest.mark.parametrize(
+    "given", [{"least": np.int64(2**32)}, {"m": np.int64(2**32 + 2)}, {"margin": np.int64(2**34)}, {"margin": -1}]
+)
+def test_no_guarantee_is_stated_for_numbers_that_runs_take_for_others(given):
+    """Runs compute in int32: a least count of 2^32 is one of 0 there, and any number of points would be enough."""
+    with pytest.raises(ValueError, match=f"{next(iter(given))} must be [<>]="):
+        dataclasses.replace(small(), **given).guarantee()

@@ -62,6 +62,7 @@ from dpjax.choice.base import (
     Offer,
     Question,
     UnavailableError,
+    holdable,
     optimal_each,
     share_of,
     step_delta,
@@ -79,7 +80,7 @@ from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_erro
 from dpjax.optimizers.quantiles.rank_exponential import range_sums
 from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shared, rank_error
 from dpjax.optimizers.quantiles.supported import budgets, least_m, least_m_of_run
-from dpjax.optimizers.quantiles.supported_slices import miscount
+from dpjax.optimizers.quantiles.supported_slices import MOST_WIDTH, miscount
 from dpjax.optimizers.quantiles.supported_slices import points_needed as chain_points
 from dpjax.optimizers.quantiles.tree import WIDEST
 from dpjax.optimizers.quantiles.tree import error_bound as tree_error
@@ -297,6 +298,7 @@ def supported(question: Question) -> Offer:
     """One choice a fraction among the keys that the data support: no answer errs by m ranks."""
     question.approximate()
     epsilon, delta = question.step()
+    holdable(delta / len(question.fractions))
     given: dict[str, Any] = {"bits": question.bits, "epsilon": epsilon, "delta": delta}
     m = least_m(**given, fractions=question.fractions, beta=question.beta)
 
@@ -491,7 +493,7 @@ class _SupportedSlices(_Slices):
         # As much margin as the n that errors need leaves room for, up to 16 m; at least m/4, with which distances need the fewest points.
         within = needs(m, moved, 0) - miscount(2 * self.share, count)
         room = self.gap * (within - chains.enough(ranks, count, 2 * m + 2, self.narrow))
-        margin = max(int(min(max(room, m / 4), 16 * m)), 1)
+        margin = max(int(min(max(room, m / 4), 16 * m, MOST_WIDTH)), 1)
         in_doubt = math.log1p(1 / margin)
         if in_doubt >= run:
             raise UnavailableError("an epsilon so large leaves windows of a few points, each of which may be in doubt")

@@ -22,14 +22,12 @@ from dpjax.optimizers.quantiles.ranked import rounded_fractions
 POWERS = (0.0, 0.5, 1.0)
 # How much farther than they err slices must be apart: with both, 40 random cells of 30 to 400 fractions lost 3 % at most.
 ROOMS = (1.4, 1.7, 2.2)
-LARGER = (
-    0.0,
-    0.2,
-)  # the part of what a radius leaves of alpha by which it may be larger, so that answers are farther apart
+# The part of what a radius leaves of alpha by which it may be larger, so that answers are farther apart.
+LARGER = (0.0, 0.2)
 FINER, MOST = 1.08, 6  # numbers of answers that are tried: the ratio of large ones, and that of the most to the fewest
-# Their errors are counted from k(n) of their own fraction, which may be half a rank from g n, as k(n) of another is from f n.
-OF_SLICES = ("direct", "recursive")
-SLICES = (*OF_SLICES, "noisy_slices", "supported_slices")  # need room between each other
+# Their errors are counted from k(n) of their own fraction, or do not count that another's may be half a rank from f n.
+FROM_RANKS = ("direct", "recursive", "supported")
+SLICES = ("direct", "recursive", "noisy_slices", "supported_slices")  # need room between each other
 # The part of alpha up to which the ends of the domain serve: then 10/alpha records are enough for their rounding. Where an answer takes
 # fewer, a smaller part, for which 1/alpha are enough.
 ENDS = (0.95, 0.5)
@@ -43,7 +41,7 @@ def served(
 
     If t ranks for c answers are proportional to c^p, n is to c^p/(alpha - radius): the best c is chosen for each p of `POWERS`. Slices must
     be apart from each other. If they err by t ranks, they require n of t/(alpha - radius), and of room t/gap, to be `gap` n ranks apart:
-    for each of two `ROOMS` the choice with the smallest maximum is added, evenly spaced ones among them. With `apart`, all are as far apart
+    for each of the `ROOMS` the choice with the smallest maximum is added, evenly spaced ones among them. With `apart`, all are as far apart
     as their radius allows.
 
     >>> [(len(centres), round(radius, 3)) for centres, radius in served((0.1, 0.3, 0.32, 0.7), 0.2, 0.15)]
@@ -169,7 +167,7 @@ def _sharing(candidate: Candidate) -> Candidate:
         def make(n: int) -> Any:
             return quantiles.shared(best.make(n), fractions=question.fractions, ends=ends)
 
-        n = best.n + (size_for(0.5, asked.alpha) if candidate.name in OF_SLICES else 0)
+        n = best.n + (size_for(0.5, asked.alpha) if candidate.name in FROM_RANKS else 0)
         return Offer(max(n, rounding), make, f"{best.name}, {len(asked.fractions)} for all"), rounding > n
 
     def offer(question: Question) -> Offer:

@@ -99,7 +99,10 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
 
     def _crowded(self) -> float:
         """A bound on the probability that the noises leave 2m + 1 or less between two ranks at least `spacing` apart."""
-        room = int(self.spacing) - 2 * int(self.m) - 1
+        # Runs compute in int32, and would take larger numbers for others.
+        most = {"spacing": MOST_ROWS, "m": base.MOST_POINTS // 2}
+        spacing, m = (int(arguments.known(name, getattr(self, name), at_most=end)) for name, end in most.items())
+        room = spacing - 2 * m - 1
         return noisy_ranks.crowded(room, self.fractions.shape[0], float(self.rank_epsilon))
 
     def sample_size(self, *, alpha: float, beta: float) -> int:

@@ -26,9 +26,9 @@ beside the key, is in the window. So there are three kinds.
   window then holds the end between them. Otherwise they are on the path of z below the key at which the paths of the two points beside z
   part: l - 1 at most, with the level of that key.
 
-The three gaps are disjoint, and so their paths part at three keys, of which one may be the root: (2 bits - 1) + (2 bits - 3) + (bits - 2)
-is the most. (Where an end of a gap lies on the path of the other end, it has l keys at most.) The greatest number that a search found is
-5 bits - 11, for 8 to 12 bits.
+The three gaps are disjoint but for their ends, and so their paths part at three keys, of which one may be the root: (2 bits - 1) +
+(2 bits - 3) + (bits - 2) is the most for bits > 1, 2 less than k, and for bits = 1 it is 1. (Two gaps may part at the same key only where
+it is an end of both: then they have l keys at most.) The greatest number that a search found is 5 bits - 11, for 8 to 12 bits.
 
 **Useful.** Let l points be cut off from the window below and r above, as in `interior_point.supported_tree`. If keys of rank error 0 are
 not chosen from alone, with u = m/w, then the last cuts have u = (l - a)/w and (r - a')/w, where a + a' is what the window has more than 2m
@@ -37,7 +37,8 @@ are least where C = A + (2/epsilon) ln(1/w) = B + (2/epsilon) ln(1/w):
 
     ln Z >= ln(1 + 2w) + (epsilon m - 2 w ln w)/(1 + 2w)                                                 (`log_least_weight`)
 
-on any data of any size. So m = ((1 + 2w)/epsilon) (ln Z - ln(1 + 2w)) + (2 w/epsilon) ln w ranks are enough, with the ln Z of
+on any data of any size. (With a cut on one side only, w B + C is fixed, and this holds with w in place of 2w, which is more but for small
+m.) So m = ((1 + 2w)/epsilon) (ln Z - ln(1 + 2w)) + (2 w/epsilon) ln w ranks are enough, with the ln Z of
 `bounds.supported_weight`, about ln(bits/delta): (2/epsilon) (ln Z - 1.04) for a median. `direct` by the supported tree needs
 (3/epsilon) (ln Z - 1.1), since a slice around the rank of n points changes by a replacement, and this pays for the half of a rank by which
 an insertion really moves every rank error. At epsilon = 1, delta = 1e-6, beta = 0.05, ranks of one fraction:
@@ -100,22 +101,26 @@ class _Ranked(SupportedTree):
         """About the best score that many keys have."""
         return self.m
 
-    def _log_key(self, inside: Array, under: Array, up_to: Array) -> Float[Array, "*s"]:
-        """ln of the weight of a key with so many points in its subtree, less than it, and up to it."""
+    def _log_key(self, inside: Array, under: Array, up_to: Array, points: Array) -> Float[Array, "*s"]:
+        """ln of the weight of a key with so many of the window's points in its subtree, less than it, and up to it.
+
+        It is in view from the first point of the window to the last: a score next to 0 may be rounded to it, or below.
+        """
         error = jnp.maximum(jnp.maximum(self.centre - up_to.astype(float), under.astype(float) - self.centre), 0.0)
         score = jnp.minimum(inside.astype(float), (self.m.astype(float) - error) / self.width)
         rate = jnp.asarray(self.epsilon, float) / 2
-        return jnp.where(score > 0, rate * (score - self.m.astype(float)), -jnp.inf)
+        seen = (inside > 0) & (up_to > 0) & (under < points)
+        return jnp.where(seen, rate * (jnp.maximum(score, 0.0) - self.m.astype(float)), -jnp.inf)
 
     def _log_keys(self, items: Items, subtrees: Subtrees) -> Float[Array, "32 rows"]:
         before, under, up_to = (items.counted(x) for x in (subtrees.before, subtrees.under, subtrees.up_to))
         inside = items.counted(items.index[None] + 1) - before
-        return jnp.where(subtrees.last, self._log_key(inside, under, up_to), -jnp.inf)
+        return jnp.where(subtrees.last, self._log_key(inside, under, up_to, items.points), -jnp.inf)
 
     def _log_zero(self, items: Items) -> tuple[Float[Array, ""], Int[Array, ""]]:
         _, zeros = super()._log_zero(items)
         points = items.counted(zeros)
-        return self._log_key(points, jnp.zeros_like(points), points), zeros
+        return self._log_key(points, jnp.zeros_like(points), points, items.points), zeros
 
     def _log_release(self, total: Float[Array, ""], points: Points) -> tuple[Float[Array, ""], Float[Array, ""]]:
         given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "growth": growth(self.bits, jnp)}
@@ -303,6 +308,8 @@ def supported(
     """
     domain, rounded = solvers.domain(bits), np.asarray(rounded_fractions(fractions), np.uint32)
     epsilon, delta = arguments.epsilon(epsilon), arguments.delta(delta)
+    if not arguments.is_traced(delta):  # a part that float32 takes for 0 would leave nothing but bottom
+        arguments.known("delta", delta, at_least=len(rounded) * arguments.least())
     if (beta is None) == (m is None):
         raise ValueError(f"either beta or m must be given, got beta={beta!r} and m={m!r}")
     if m is None:

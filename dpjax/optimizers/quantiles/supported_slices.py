@@ -64,6 +64,7 @@ from dpjax.optimizers.quantiles.ranked import rounded_fractions
 from dpjax.optimizers.quantiles.supported import least_m_of_run, windows
 
 MOST = 2**12  # quantiles
+MOST_WIDTH = MOST_POINTS // 8  # of m and of the margin, so that sums of several fit int32
 
 
 @frozen
@@ -126,7 +127,7 @@ class SupportedSlices(Quantiles):
     def guarantee(self) -> Guarantee:
         """The sum in the module, under ADD_OR_REMOVE_ONE; delta is that of the gaps and of a run."""
         ranks = Guarantee(
-            float(self.rank_epsilon) + math.log1p(1 / int(self.margin)), self._narrow()[1], ADD_OR_REMOVE_ONE
+            float(self.rank_epsilon) + math.log1p(1 / self._numbers()[1]), self._narrow()[1], ADD_OR_REMOVE_ONE
         )
         count = Guarantee(float(self.count_epsilon), 0.0, ADD_OR_REMOVE_ONE)
         epsilon, delta = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
@@ -137,8 +138,16 @@ class SupportedSlices(Quantiles):
 
     def _narrow(self) -> tuple[float, float]:
         """Bounds on P[a gap is below 2m + margin + 2] at n = `least`, and on that and N >= `least` at any n."""
+        m, margin, least = self._numbers()
         rates = float(self.rank_epsilon), float(self.count_epsilon)
-        return self._chains().narrow(*rates, int(self.least), 2 * int(self.m) + int(self.margin) + 2)
+        return self._chains().narrow(*rates, least, 2 * m + margin + 2)
+
+    def _numbers(self) -> tuple[int, int, int]:
+        """m, margin and `least` on the host; ValueError for numbers that runs, which compute in int32, would take for others."""
+        most = {"m": MOST_WIDTH, "margin": MOST_WIDTH, "least": MOST_ROWS}
+        m, margin, least = (int(arguments.known(name, getattr(self, name), at_most=end)) for name, end in most.items())
+        arguments.known("margin", margin, at_least=1)
+        return m, margin, least
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """The number of points for which all ranks are within alpha n of f n, with probability 1 - beta.
@@ -216,8 +225,8 @@ def supported_slices(
     q = len(rounded)
     if q > MOST:
         raise ValueError(f"fractions must be at most {MOST}, got {q}")
-    m = arguments.integer("m", m, at_least=1, at_most=MOST_POINTS // 8)
-    margin = arguments.integer("margin", 2 * m if margin is None else margin, at_least=1, at_most=MOST_POINTS // 8)
+    m = arguments.integer("m", m, at_least=1, at_most=MOST_WIDTH)
+    margin = arguments.integer("margin", 2 * m if margin is None else margin, at_least=1, at_most=MOST_WIDTH)
     chains = arguments.integer("chains", chains, at_least=0, at_most=2)
     each: Any = np.asarray(rounded, np.uint32)
     used = Chains.of(each * 2.0**-32, chains)
