@@ -12,14 +12,19 @@ import pytest
 from scipy import stats
 
 from dpjax.trials import engine
+from dpjax.verify.plain.quantiles import supported_laws
+from dpjax.verify.plain.supported import supported_thresholds_law
+from dpjax.verify.plain.tree_score import supported_tree_law
 from experiments import benchmarks, records
 from experiments.benchmarks import (
     contests,
     numpy_driver,
     numpy_interior,
+    numpy_keys,
     numpy_many_thresholds,
     numpy_parities,
     numpy_points,
+    numpy_supported,
     peers,
     runners,
     scaling,
@@ -46,6 +51,9 @@ SLOW = [
     ("quantiles approximate", (31, 9, 300), (31, 7, 300), 1000),
     ("quantiles inverse_sensitivity", (63, 3, 180), (63, 3, 300), 500),
     ("quantiles joint", (63, 3, 230), (63, 3, 260), 1000),
+    ("quantiles supported", (63, 2, 4000), (63, 2, 1000), 1000),
+    ("quantiles supported", (100, 2, 300), (31, 2, 300), 1000),
+    ("quantiles supported_slices", (31, 2, 1800), (31, 2, 1400), 1000),
     ("quantiles permute_and_flip", (31, 3, 300), (31, 4, 300), 2000),
     ("quantiles tree", (31, 3, 300), (31, 1, 300), 1000),
     ("quantiles unbounded", (31, 3, 300), (31, 3, 500), 1000),
@@ -54,6 +62,10 @@ SLOW = [
     ("sparse_histogram_learner", (16, 1000), (16, 1040), 1000),
     ("interior rec_concave", (31, 600), (31, 700), 2000),
     ("tree_log", (64, 340), (64, 360), 2000),
+    ("supported", (31, 500), (31, 550), 1000),
+    ("supported", (100, 400), (100, 450), 1000),
+    ("supported_tree", (31, 36), (31, 33), 2000),
+    ("supported_tree", (100, 38), (100, 35), 2000),
     ("rectangles by slices", (1, 32, 3600), (1, 32, 4000), 1000),
     ("rectangles", (1, 32, 3600), (1, 32, 4000), 500),
     ("points exponential", (560,), (700,), 2000),
@@ -202,6 +214,104 @@ def test_stopping_odds_are_those_of_the_library():
     assert np.allclose(chance[plan.t1 - 1 :][:size], kept[:size], rtol=1e-9, atol=0) and chance[-1] == 1.0
 
 
+def in_words(numbers, words):
+    """An array of Python integers as `numpy_keys` has points, the same for one row."""
+    return np.array([[[x >> 64 * i & (2**64 - 1)] for x in numbers] for i in range(words)], np.uint64)
+
+
+def below_keys(points, bits):
+    """(points in the subtree, less than the key, up to it) of each key that has points below it, along the path of every point."""
+    found = {}
+    for point in points:
+        for height in range((point & -point).bit_length() - 1, bits):
+            key = (point >> height + 1 << height + 1 | 1 << height) if height >= 0 else 0
+            first = 0 if key & (key - 1) == 0 else key - 2**height + 1
+            inside = sum(first <= each < key + 2 ** max(height, 0) for each in points)
+            found[key] = inside, sum(each < key for each in points), sum(each <= key for each in points)
+    return found
+
+
+@pytest.mark.parametrize("shift", [0, 60, 62, 130])  # in words of any number, and across their ends
+@pytest.mark.parametrize(("bits", "n"), [(2, 3), (4, 2), (4, 7), (8, 7)])
+def test_runs_hold_every_key_with_points_below_it_once(bits, n, shift):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        points = sorted(int(x) << shift for x in rng.integers(0, 2**bits, n))
+        found = {}
+        for runs in numpy_keys.runs(in_words(points, numpy_keys.words_for(bits + shift)), bits + shift):
+            each = [np.broadcast_to(part, runs.exists.shape)[runs.exists].tolist() for part in runs[1:]]
+            for item, low, high, before, stop, under, up_to, ones in zip(*each, strict=True):
+                digits = [points[item] >> height & 1 for height in range(low + 1, high)]
+                assert sum(digits) == ones
+                for height, digit in zip(range(low, high), [None, *digits], strict=True):
+                    key = (points[item] >> height + 1 << height + 1 | 1 << height) if height >= 0 else 0
+                    assert key not in found
+                    side = before if digit else stop
+                    found[key] = stop - before, *((under, up_to) if digit is None else (side, side))
+        assert found == below_keys(points, bits + shift)
+
+
+ROWS = 20_000  # of the same data, each with coins of its own
+
+
+def assert_law(drawn, found, law):
+    """Whether answers are those of a law, whose last entry is bottom; what it excludes never happens."""
+    counts, expected = np.bincount(np.where(found, drawn, len(law) - 1), minlength=len(law)), ROWS * np.array(law)
+    often = expected > 5
+    assert counts[expected == 0].sum() == 0
+    both = [np.append(each[often], each[~often].sum() + 1e-9) for each in (counts, expected)]
+    assert stats.chisquare(both[0], both[1] * both[0].sum() / both[1].sum()).pvalue > ALARM
+
+
+@pytest.mark.parametrize(("bits", "n"), [(3, 12), (5, 20), (4, 2)])
+def test_numpy_interior_points_have_the_exact_law(monkeypatch, bits, n):
+    monkeypatch.setattr(numpy_supported, "DELTA", 0.05)
+    rng = np.random.default_rng(n)
+    points = np.sort(rng.integers(0, 2**bits, n)).tolist()
+    answer, found = numpy_supported.interior_point(rng, np.repeat(in_words(points, 1), ROWS, axis=2), bits)
+    assert_law(answer[0].astype(int), found, supported_tree_law(points, bits, 1.0, 0.05))
+
+
+@pytest.mark.parametrize(("bits", "n", "room", "noise"), [(3, 30, 12, 0.1), (4, 40, 14, 0.0), (3, 12, 12, 0.5)])
+def test_numpy_thresholds_have_the_exact_law_for_any_labels(monkeypatch, bits, n, room, noise):
+    monkeypatch.setattr(numpy_supported, "DELTA", 0.05)
+    rng = np.random.default_rng(n)
+    x = np.sort(rng.integers(0, 2**bits, n))
+    labels = (x < 2 ** (bits - 1)) ^ (rng.random(n) < noise)
+    examples = numpy_supported.Examples(np.repeat(labels[None], ROWS, axis=0), room)
+    place = examples.place[0]
+    inner = 2 * x[np.clip(place, 0, n - 1)] + 3
+    points = np.where(place < 0, 1, np.where(place == n, 2 ** (bits + 1) + 3, inner)).tolist()
+    answer, found = numpy_supported.threshold(rng, np.repeat(in_words(points, 1), ROWS, axis=2), examples, bits)
+    law = supported_thresholds_law(x.tolist(), labels.astype(int).tolist(), bits, 1.0, 0.05, room)
+    assert_law(answer[0].astype(int) // 2 - 1, found, law)
+
+
+@pytest.mark.parametrize(("bits", "n", "fraction", "m"), [(3, 30, 0.3125, 6), (5, 20, 0.5, 7), (4, 9, 0.25, 5)])
+def test_numpy_medians_have_the_exact_law(bits, n, fraction, m):
+    rng = np.random.default_rng(n)
+    x = np.sort(rng.integers(0, 2**bits, n))
+    at, rest = math.floor(fraction * n), fraction * n % 1
+    place = np.arange(at - m, at + m + (rest > 0))
+    points = np.where(place < 0, 0, np.where(place >= n, 2**bits - 1, x[np.clip(place, 0, n - 1)])).tolist()
+    window = numpy_supported.Window(bits, m, m + rest, max(fraction, 1 - fraction), 1.0, 0.05)
+    answer, _, _, found = window.answers(rng, np.repeat(in_words(points, 1), ROWS, axis=2))
+    law = supported_laws(x.tolist(), [fraction], bits=bits, epsilon=1.0, delta=0.05, m=m)[0]
+    assert_law(answer[0].astype(int), found, law)
+
+
+@pytest.mark.parametrize("d", [31, 62, 64, 100, 1024])
+def test_examples_are_written_out_on_both_sides_of_the_target(d):
+    exponents = np.append(np.random.default_rng(6).uniform(-(d - 1), d - 1, 40), [0.3, -0.3, 1.2, -1.2])[:, None]
+    x = numpy_supported._examples(exponents, d)
+    for i, exponent in enumerate(exponents[:, 0].tolist()):
+        whole = int(abs(exponent))
+        digits = int(np.exp2(np.float32(abs(exponent) - whole) + np.float32(23)))
+        distance = digits << whole - 23 if whole >= 23 else digits >> 23 - whole
+        wanted = 2 * (2 ** (d - 1) + (distance if exponent > 0 else -distance)) + 3
+        assert sum(int(word) << 64 * j for j, word in enumerate(x[:, i, 0])) == wanted
+
+
 def test_systems_are_solved():
     rng = np.random.default_rng(2)
     d, k, s, stack = 16, 70, 20, 30
@@ -266,6 +376,9 @@ def test_bad_sizes_are_named():
         ("interior exponential", (31, 7), "n "),
         ("parity_learner", (20, 4, 2000), "d "),
         ("rectangles", (2, 16, 100), "d "),
+        ("supported_tree", (64, 1001), "n "),
+        ("supported", (1025, 100), "d "),
+        ("quantiles supported", (64, 0, 100), "m "),
     ):
         with pytest.raises(ValueError, match=f"^{named}"):
             count(PROGRAMS[name], sizes, 1, 0)

@@ -7,10 +7,15 @@ from experiments.runner import Experiment
 THRESHOLDS = ("erm", "exponential", "binary_search", "rec_concave")
 CONTESTS = [
     *([name, [d, n]] for d, n in ((31, 2000), (64, 2000), (1024, 5000)) for name in THRESHOLDS),
+    *(["supported", [d, 1000]] for d in (64, 1024)),
     *([name, [64, 2000]] for name in ("interior exponential", "interior rec_concave", "tree_log")),
+    ["supported_tree", [64, 59]],
+    ["supported_tree", [1024, 67]],
     ["quantiles", [31, 3, 2000]],
     *([f"quantiles {name}", [31, 3, 2000]] for name in ("permute_and_flip", "approximate", "tree", "unbounded")),
     *([f"quantiles {name}", [63, 3, 2000]] for name in ("joint", "inverse_sensitivity")),
+    *(["quantiles supported", [d, 1, 2000]] for d in (64, 1024)),
+    ["quantiles supported_slices", [64, 9, 20_000]],
     ["rectangles", [2, 32, 20_000]],
     ["rectangles by slices", [2, 32, 20_000]],
     ["learn_points", [657]],

@@ -46,6 +46,7 @@ from experiments.benchmarks import (
     numpy_quantiles,
     numpy_rectangles,
     numpy_sanitizers,
+    numpy_supported,
 )
 from experiments.benchmarks.numpy_trials import ALPHA, DELTA, EPSILON
 
@@ -71,13 +72,15 @@ def cell(learner: Any, distribution: Any, n: int, alpha: float = ALPHA, capacity
 
 
 def threshold_learner(name: str, bits: int, epsilon: float = EPSILON) -> Any:
-    """The learner that `numpy_trials` and `numpy_general` imitate, at their epsilon."""
+    """The learner that `numpy_trials`, `numpy_general` and `numpy_supported` imitate, at their epsilon."""
     if name == "erm":
         return thresholds.erm(bits=bits)
     if name == "rec_concave":
         return thresholds.rec_concave(
             bits=bits, epsilon=epsilon, delta=DELTA, alpha=2 * ALPHA, depth=2, calibration="printed"
         )
+    if name == "supported":
+        return thresholds.supported(bits=bits, epsilon=epsilon, delta=DELTA, alpha=2 * ALPHA)
     return getattr(thresholds, name)(bits=bits, epsilon=epsilon)
 
 
@@ -121,7 +124,7 @@ def interior(name: str, d: int, n: int, capacity: int | None = None) -> Trial:
     given: dict[str, Any] = {"bits": d, "epsilon": EPSILON}
     if name == "rec_concave":
         given |= {"delta": DELTA, "promise": n / 2}
-    if name == "tree_log":
+    if name in ("tree_log", "supported_tree"):
         given |= {"delta": DELTA}
     solver = getattr(interior_point, name)(**given)
     limbs = wide.limbs_for(d)
@@ -129,14 +132,17 @@ def interior(name: str, d: int, n: int, capacity: int | None = None) -> Trial:
     return interior_trial, cell(solver, law, n, capacity=capacity)
 
 
-def quantiles_trial(key: jax.Array, params: pac.Experiment) -> jax.Array:
-    """One run of a mechanism for quantiles on `Scales`: whether no answer is off by more than RANKS ranks."""
+def quantiles_trial(key: jax.Array, params: pac.Experiment, ranks: int = numpy_quantiles.RANKS) -> jax.Array:
+    """One run of a mechanism for quantiles on `Scales`: whether no answer is off by more than `ranks` ranks."""
     key_points, key_coins = jax.random.split(key)
     points = params.distribution.sample(key_points, params.capacity, params.n)
     outcome = params.learner(key_coins, points)
-    ranks = quantiles.nearest_rank(params.learner.fractions, points.n_valid)
-    good = jnp.max(quantiles.rank_errors(points, outcome.hypothesis, ranks)) <= numpy_quantiles.RANKS
+    wanted = quantiles.nearest_rank(params.learner.fractions, points.n_valid)
+    good = jnp.max(quantiles.rank_errors(points, outcome.hypothesis, wanted)) <= ranks
     return (good & (outcome.status == Status.OK)).astype(jnp.int32)
+
+
+ON_NOISY_RANKS = functools.partial(quantiles_trial, ranks=numpy_supported.RANKS)
 
 
 QUANTILES = ("approximate", "inverse_sensitivity", "joint", "permute_and_flip", "tree", "unbounded")
@@ -151,6 +157,14 @@ def evenly_spaced(name: str, d: int, m: int, n: int) -> Trial:
         given |= {"base": numpy_quantiles.BASE}
     mechanism = getattr(quantiles, name)(**given).focused(bucket(n))
     return quantiles_trial, cell(mechanism, Scales(octaves=np.int32(d - 1), limbs=wide.limbs_for(d)), n)
+
+
+def supported_quantiles(name: str, d: int, m: int, n: int) -> Trial:
+    """Quantiles by the keys that the data support, on points of every scale."""
+    by_slices = name == "supported_slices"
+    mechanism = (numpy_supported.slices_mechanism if by_slices else numpy_supported.quantile_mechanism)(d, m)
+    law = Scales(octaves=np.int32(d - 1), limbs=wide.limbs_for(d))
+    return ON_NOISY_RANKS if by_slices else quantiles_trial, cell(mechanism, law, n)
 
 
 # ------------------------------------------------------------------------------------------------ rectangles, points
@@ -375,13 +389,17 @@ def _contests() -> Iterator[tuple[str, Contest]]:
     def contest(name: str, make: Any, sizes: str, floor: Any, program: str | None = None) -> tuple[str, Contest]:
         return name, Contest(make, tuple(sizes.split()), floor, program or name)
 
-    for name in ("erm", "exponential", "binary_search", "rec_concave"):
+    for name in ("erm", "exponential", "binary_search", "rec_concave", "supported"):
         yield contest(name, functools.partial(threshold, name), "d n", _sorting)
     for name in ("exponential", "rec_concave"):
         yield contest(f"interior {name}", functools.partial(interior, name), "d n", _sorting)
-    yield contest("tree_log", functools.partial(interior, "tree_log"), "d n", _sorting)
+    for name in ("tree_log", "supported_tree"):
+        yield contest(name, functools.partial(interior, name), "d n", _sorting)
     for name, shown in (("rank_exponential", "quantiles"), *((each, f"quantiles {each}") for each in QUANTILES)):
         yield contest(shown, functools.partial(evenly_spaced, name), "d m n", lambda d, m, n: _sorting(d, n))
+    for name in ("supported", "supported_slices"):
+        made = functools.partial(supported_quantiles, name)
+        yield contest(f"quantiles {name}", made, "d m n", lambda d, m, n: _sorting(d, n))
     yield contest("rectangles", rectangle, "D d n", lambda axes, d, n: _sorting(d, axes * n))
     yield contest(
         "rectangles by slices", rectangle_by_slices, "D d n", lambda axes, d, n: _sorting(d, axes * n), "rectangles"

@@ -25,6 +25,8 @@ LEARNERS = {
     "erm": "ERM (not private)",
     "interior exponential": "interior point, exponential mechanism",
     "interior rec_concave": "interior point, RecConcave",
+    "supported_tree": "interior point, supported tree",
+    "supported": "supported thresholds",
     "points exponential": "points, exponential mechanism",
     "parities exponential": "parities, exponential mechanism",
     "thresholds histogram": "all thresholds, histogram",

@@ -15,6 +15,7 @@ from experiments.benchmarks import (
     numpy_quantiles,
     numpy_rectangles,
     numpy_sanitizers,
+    numpy_supported,
     numpy_together,
     numpy_trials,
 )
@@ -37,5 +38,6 @@ _FAMILIES = (
     numpy_polygons,
     numpy_quantiles,
     numpy_together,
+    numpy_supported,
 )
 PROGRAMS: dict[str, Program] = {name: program for family in _FAMILIES for name, program in family.PROGRAMS.items()}
