@@ -1,6 +1,7 @@
 """Sample sizes, each against what the theorem promises at that size, computed exactly where it can be."""
 
 import functools
+import importlib
 import inspect
 import itertools
 import math
@@ -751,6 +752,18 @@ def test_tails_of_many_or_tiny_sums_are_bounds():
         assert (
             bounds.geometric_sum_tail(noises, rate, reach) <= 1e-12 < bounds.geometric_sum_tail(noises, rate, reach - 1)
         )
+
+
+@pytest.mark.parametrize(
+    ("noises", "rate", "tail"), [(21, 0.125, 3e-273), (38, 2e-5, 1.9e-199), (27, 2.75e-6, 4e-232), (80, 1.0, 1e-289)]
+)
+def test_reaches_of_tiny_tails_are_enough_and_found_at_once(noises, rate, tail, monkeypatch):
+    """Further right, where the search begins, float64 holds neither the tail nor r^k."""
+    module = importlib.import_module("dpjax.bounds.threshold_sanitizers")
+    asked, exact = [], module._sum_tail
+    monkeypatch.setattr(module, "_sum_tail", lambda *given: asked.append(given) or exact(*given))
+    reach = module.geometric_sum_reach.__wrapped__(noises, rate, tail)
+    assert bounds.noise_tail(noises, rate * reach) <= tail * (1 + 1e-6) and len(asked) < 100
 
 
 def test_further_refusals():

@@ -202,6 +202,31 @@ def test_narrow_gaps_are_as_rare_as_stated_whatever_n_is():
         assert 1e-7 < worst <= 1e-4
 
 
+@pytest.mark.parametrize(("count_epsilon", "least"), [(1e-3, 6000), (1e-4, 20_000)])
+def test_narrow_gaps_are_not_forgotten_where_a_count_says_little(count_epsilon, least):
+    """Points so few that gaps are narrow every other time, while their tails at `least` points are below 1e-320."""
+    made = dataclasses.replace(
+        small(bits=64, fractions=[0.25, 0.5, 0.75], m=40, margin=80, rank_epsilon=1.0, chains=1),
+        count_epsilon=np.float64(count_epsilon),
+        least=np.int32(least),
+    )
+    n, r = 4 * (2 * 40 + 80 + 2), math.exp(-count_epsilon)
+    likely = 0.5 * r ** (least - n) / (1 + r)  # P[a given gap is narrow] >= 1/2 there
+    assert made.guarantee().delta - float(made.delta) >= likely > 1e-4
+
+
+@pytest.mark.parametrize(
+    "given", [{"count_epsilon": 1e-3}, {"rank_epsilon": 600.0, "count_epsilon": 0.1}, {"gap_delta": 1e-300}]
+)
+def test_small_powers_of_the_tails_of_gaps_still_have_a_size(given):
+    for chains in (1, 2):
+        parts = {"bits": 64, "fractions": [i / 22 for i in range(1, 22)], "m": 40, "rank_epsilon": 1.0} | given
+        made = small(**parts, chains=chains)
+        assert made.guarantee().delta <= 0.01 * (1 + 1e-12) + float(parts.get("gap_delta", 0.02))
+    with pytest.raises(ValueError, match="must allow at most 2147483647 points"):
+        small(bits=64, fractions=[0.25, 0.5, 0.75], count_epsilon=2.0**-25, gap_delta=1e-300)
+
+
 # ------------------------------------------------------------------------------------------------- sampler and promises
 
 

@@ -13,6 +13,8 @@ from dpjax.core import arguments, bisection
 _MORE = 1 + 1e-12  # sizes are rounded up, past what floating point may have lost
 _EXACT = 64  # noises, up to which tails of their sums are exact
 _LONGEST = 2**19  # the largest law of a sum of noises that is computed
+_NATS = 700.0  # beyond it r^k is hardly a float64, and so the incomplete beta function is wrong
+_TINY = 1e-300  # tails below it are taken for it
 _LOST = 1e-10  # what its rounding and the tails beyond it may have lost
 GROWTH = 2  # a row lies in one block of each of SanThresholds' two partitions
 
@@ -313,7 +315,9 @@ def _sum_tail(noises: int, rate: float, least: float) -> float:
 
 @functools.lru_cache(4096)
 def geometric_sum_reach(noises: int, rate: float, tail: float) -> int:
-    """The least k >= 0 that the sum reaches with probability at most `tail`, by `geometric_sum_tail`; below 1e-290, one that is enough.
+    """The least k >= 0 that the sum reaches with probability at most `tail`, by `geometric_sum_tail`.
+
+    For tails that float64 does not serve (below 1e-290; of 64 noises from about 1e-160 on) one that is enough.
 
     Example:
         >>> geometric_sum_reach(1, 0.5, 0.13), geometric_sum_reach(9, 0.1, 0.01)
@@ -323,23 +327,23 @@ def geometric_sum_reach(noises: int, rate: float, tail: float) -> int:
     arguments.positive(rate=rate, tail=tail)
     if tail >= 1.0:
         return 0
-    # Enough: (1 - s^2)^(-N) <= exp(N s^2/(1 - s)), and of this and exp(-s t) the least product over s is at most exp(-t + 2 sqrt(N t)).
+    # Enough: (1 - s^2)^(-N) <= exp(N s^2/(1 - s)), and of this and exp(-s t) the least product over s is exp(-(sqrt(N + t) - sqrt(N))^2).
     log_odds = -math.log(tail)
     high = max(math.ceil((log_odds + 2 * math.sqrt(noises * log_odds)) / rate), 1)
-    if tail < 1e-290:
-        return high
+    if tail < 1e-290 or (noises <= _EXACT and rate * high > _NATS):
+        return math.ceil(noise_deviation(noises, log_odds) / rate * _MORE)
 
     def short(least: float) -> float:
         """ln of how many times less likely the sum reaches this; where it is positive, `least` is enough."""
-        return -math.log(max(_sum_tail(noises, rate, least), 1e-300)) - log_odds
+        return -math.log(max(_sum_tail(noises, rate, least), _TINY)) - log_odds
 
     # The logarithm of the tail is concave, and falls by the rate a step at most: from the right neither that slope nor that of the last
-    # two places leads beyond the least k.
+    # two places leads beyond the least k. Where the tail is cut off at _TINY, it says nothing of the slope.
     place, left, slope = float(high), short(high), rate
     while left > 0.0 and place > 1.0 and left / slope > 0.5:
         before, place = place, max(place - left / slope, 1.0)
         left, last = short(place), left
-        slope = (last - left) / (before - place)
+        slope = (last - left) / (before - place) if last < -math.log(_TINY) - log_odds else rate
     near = math.ceil(place)
     while near > 1 and _sum_tail(noises, rate, near - 1) <= tail:
         near -= 1

@@ -78,6 +78,7 @@ from dpjax.optimizers.quantiles.noisy_ranks import costs, drift, points_needed
 from dpjax.optimizers.quantiles.noisy_slices import least_spacing
 from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_error_bound
 from dpjax.optimizers.quantiles.rank_exponential import range_sums
+from dpjax.optimizers.quantiles.ranked import rounded_fractions
 from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shared, rank_error
 from dpjax.optimizers.quantiles.supported import budgets, least_m, least_m_of_run
 from dpjax.optimizers.quantiles.supported_slices import MOST_WIDTH, miscount
@@ -449,6 +450,11 @@ def noisy_slices_floor(question: Question) -> float:
 class _SupportedSlices(_Slices):
     """The same with one choice among the keys that the data support for each, around ranks of n itself; `own` is the delta of a run."""
 
+    @functools.cached_property
+    def fractions(self) -> list[float]:
+        """The multiples of 2^-32 that are computed with."""
+        return [fraction / 2**32 for fraction in rounded_fractions(self.question.fractions)]
+
     def least_m(self, epsilon: float) -> int:
         """m for runs at epsilon."""
         run = 0.5, epsilon, self.own * SAFE
@@ -459,7 +465,7 @@ class _SupportedSlices(_Slices):
         epsilon, alpha, gap = self.question.epsilon / 2, self.question.alpha, self.gap
         run, found = epsilon * self.least_m(epsilon), []
         for number, power in WAYS:
-            chains = Chains.of(self.question.fractions, number)
+            chains = Chains.of(self.fractions, number)
             noise, room = (cost * chains.cost for cost in chain_costs(chains, self.share, self.narrow, power))
             if chains.released:
                 of_count = miscount(self.share, 1.0)
@@ -486,7 +492,7 @@ class _SupportedSlices(_Slices):
 
     def made(self, number: int, run: float, ranks: float, count: float) -> Offer:
         """The offer with so many chains and these epsilons; that of a run also pays for windows in doubt."""
-        m, chains = self.least_m(run), Chains.of(self.question.fractions, number)
+        m, chains = self.least_m(run), Chains.of(self.fractions, number)
         needs = functools.partial(chain_points, count_epsilon=count, share=self.share, alpha=self.question.alpha)
         moved = chains.cost / ranks * chain_costs(chains, self.share, self.narrow, 1.0)[0] * NEARLY
         moved += miscount(self.share, count) if chains.released else 0.0

@@ -38,6 +38,7 @@ from dpjax.optimizers.quantiles.base import ranks
 
 STEP = 2**11  # units of a rank
 FAR = 2**19  # ranks this far apart are so in units, too, which fit int32
+NATS = 600.0  # tails smaller than e to minus this are bounded, since float64 might not hold them
 FINE = 2.0**-3  # of a rate of noise a rank: so fine in units that its law is that of Laplace noise
 
 
@@ -84,9 +85,9 @@ class Chains:
 
     def rooms(self, delta: float, power: float) -> tuple[float, float]:
         """The rooms, times the rate of a noise for a rank, of gaps that vary by one noise and of that between chains; `power` as below."""
-        parts = 2 if self.split < self.count else 1
-        single, between = delta / (parts * max(self.count - 1, 1)), delta / 2
-        return _reach(1, single ** (1 / power)), _reach(self.count, between ** (1 / power)) if parts == 2 else 0.0
+        parts, log_odds = 2 if self.split < self.count else 1, -math.log(delta)
+        single, between = log_odds + math.log(parts * max(self.count - 1, 1)), log_odds + math.log(2)
+        return _reach(1, single / power), _reach(self.count, between / power) if parts == 2 else 0.0
 
     def enough(self, rank_epsilon: float, count_epsilon: float, least: float, delta: float) -> int:
         """An N that makes the second bound of `narrow` at most delta, and is hardly larger than it must be."""
@@ -111,18 +112,29 @@ class Chains:
             return 0.0, 0.0
         rate, gaps = self.rate(rank_epsilon), np.asarray(self.gaps[1:-1])
         room = np.floor((gaps * n - least) * STEP) - 3  # units; f n is rounded twice, and so is this
-        tails = np.where(room < 1, 1.0, np.exp(-rate * np.maximum(room, 0)) / (1 + math.exp(-rate)))
+        # Logarithms, since a small power may bring back a tail that no float64 holds.
+        logs = np.where(room < 1, 0.0, -rate * np.maximum(room, 0) - math.log1p(math.exp(-rate)))
         if self.split < self.count:
-            between = int(room[self.split - 1])
-            tails[self.split - 1] = bounds.geometric_sum_tail(self.count, rate, between)
+            logs[self.split - 1] = _log_tail(self.count, rate, int(room[self.split - 1]))
         power = 1.0 if self.released else np.minimum(1.0, count_epsilon / (rate * STEP * gaps))
-        return min(1.0, float(tails.sum())), min(1.0, float(np.sum(tails**power)))
+        return min(1.0, float(np.exp(logs).sum())), min(1.0, float(np.exp(power * logs).sum()))
+
+
+def _log_tail(noises: int, rate: float, least: int) -> float:
+    """ln P[a sum of so many noises is at least this], or a bound on it where it is tiny."""
+    nats = rate * least
+    if nats < NATS:
+        return math.log(bounds.geometric_sum_tail(noises, rate, least))
+    s = min(nats / (noises + math.hypot(noises, nats)), 1.0 - 2.0**-53)  # that of `bounds.noise_tail`
+    return -s * nats - noises * math.log1p(-s * s)
 
 
 @functools.lru_cache(1024)
-def _reach(noises: int, tail: float) -> float:
-    """What a sum of so many noises exceeds with probability at most `tail`, for a rank, times the rate."""
-    return FINE * bounds.geometric_sum_reach(noises, FINE / STEP, tail) / STEP
+def _reach(noises: int, log_odds: float) -> float:
+    """What a sum of so many noises exceeds with probability at most e^-log_odds, for a rank, times the rate."""
+    if log_odds > NATS:  # enough, by the bound of `_log_tail`; that of a single noise is exact
+        return bounds.noise_deviation(noises, log_odds) if noises > 1 else log_odds
+    return FINE * bounds.geometric_sum_reach(noises, FINE / STEP, math.exp(-log_odds)) / STEP
 
 
 def split(count: int, chains: int) -> int:

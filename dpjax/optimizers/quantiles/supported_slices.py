@@ -25,7 +25,8 @@ where it begins behind p. Let s > 0 have probability alpha(D') and s = 1 probabi
 Then R receives, from R' = R, R + 1/2 and R + 1, the weights 1 - alpha(D) + (alpha - beta)(D + 1) + beta(D + 2): this is 1, and what alpha
 and beta gain on intervals of length 1, of which at most one gains anything, and that at most 1/margin. From S to S' let s > 0 have
 probability alpha(D) and s = 1 probability beta(D + 2): with these, R' receives 1 less such gains. Ranks 2m + margin + 1 apart are in doubt
-one at a time: then all above it move by 1, and all below by 0. In all
+one at a time: then all above it move by 1, and all below by 0. Ranks that are closer, for which nothing is released, are compared with the
+same ranks, at no more than rank_epsilon; none of the others becomes one of these, as gaps only grow on the way to R'. In all
 
     epsilon = count_epsilon + rank_epsilon + (that of a run) + ln(1 + 1/margin).
 
