@@ -467,16 +467,13 @@ class _SupportedSlices(_Slices):
         for number, power in WAYS:
             chains = Chains.of(self.fractions, number)
             noise, room = (cost * chains.cost for cost in chain_costs(chains, self.share, self.narrow, power))
+            # Roots of what epsilons divide, as by Cauchy's inequality; for distances with a margin of m/4, and its price.
+            near, far = [run, noise], [2.5 * run, room]
             if chains.released:
                 of_count = miscount(self.share, 1.0)
-                near, far = np.sqrt([run, noise, of_count]), np.sqrt([2.5 * run, room, of_count * gap])
-            else:  # N costs a share of what ranks do
-                shares = np.array([1.0, 1.0, power * gap / chains.cost])
-                near, far = (np.sqrt([a, b * shares[1:].sum()]) for a, b in ((run, noise), (2.5 * run, room)))
-                near, far = (
-                    np.append(way, way[1]) * shares / [1, shares[1:].sum(), shares[1:].sum()] for way in (near, far)
-                )
-            # By Cauchy's inequality; for distances with a margin of m/4, and its price.
+                near, far = np.sqrt([*near, of_count]), np.sqrt([*far, of_count * gap])
+            else:
+                near, far = (_with_count(*way, power * gap / chains.cost) for way in (near, far))
             n = max(near.sum() ** 2 / alpha, far.sum() ** 2 / gap) / self.question.epsilon
             found.append((float(n), number, [near, far, np.sqrt(near * far)]))
         return sorted(found, key=lambda way: way[0])
@@ -509,6 +506,12 @@ class _SupportedSlices(_Slices):
         given |= {"epsilon": run - in_doubt, "delta": self.own * SAFE, "gap_delta": self.narrow, "margin": margin}
         given |= {"rank_epsilon": ranks, "count_epsilon": count, "chains": number}
         return Offer(size_for(n, 1.0), lambda n: quantiles.supported_slices(**given), "supported_slices")
+
+
+def _with_count(run: float, ranks: float, share: float) -> Any:
+    """Roots of what the epsilons of runs, of ranks and of N divide, where that of N is a share of that of ranks."""
+    both = math.sqrt(ranks * (1 + share))
+    return np.array([math.sqrt(run), both / (1 + share), both * share / (1 + share)])
 
 
 def supported_slices(question: Question) -> Offer:
