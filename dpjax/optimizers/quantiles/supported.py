@@ -30,18 +30,18 @@ The three gaps are disjoint but for their ends, and so their paths part at three
 (2 bits - 3) + (bits - 2) is the most for bits > 1, 2 less than k, and for bits = 1 it is 1. (Two gaps may part at the same key only where
 it is an end of both: then they have l keys at most.) The greatest number that a search found is 5 bits - 11, for 8 to 12 bits.
 
-**Useful.** Let l points be cut off from the window below and r above, as in `interior_point.supported_tree`. If keys of rank error 0 are
-not chosen from alone, with u = m/w, then the last cuts have u = (l - a)/w and (r - a')/w, where a + a' is what the window has more than 2m
-points, and the key that spans what is left has u >= 2m + a + a' - l - r. For a given sum w (A + B) + C of their scores the three powers
-are least where C = A + (2/epsilon) ln(1/w) = B + (2/epsilon) ln(1/w):
+**Useful.** Cut points off from both ends of the window, l below and r above, as in `interior_point.supported_tree`. If a cut meets a key of
+rank error 0, this key alone has u = m/w. Otherwise the keys of the last cuts have u = (l - a)/w and (r - a')/w, where the window has
+a + a' more than 2m points, and the key that spans what is left has u >= 2m + a + a' - l - r. For a given sum w (A + B) + C of these three
+scores the sum of the powers is least where C = A + (2/epsilon) ln(1/w) = B + (2/epsilon) ln(1/w):
 
     ln Z >= ln(1 + 2w) + (epsilon m - 2 w ln w)/(1 + 2w)                                                 (`log_least_weight`)
 
 on any data of any size. (With a cut on one side only, w B + C is fixed, and this holds with w in place of 2w, which is more but for small
 m.) So m = ((1 + 2w)/epsilon) (ln Z - ln(1 + 2w)) + (2 w/epsilon) ln w ranks are enough, with the ln Z of
 `bounds.supported_weight`, about ln(bits/delta): (2/epsilon) (ln Z - 1.04) for a median. `direct` by the supported tree needs
-(3/epsilon) (ln Z - 1.1), since a slice around the rank of n points changes by a replacement, and this pays for the half of a rank by which
-an insertion really moves every rank error. At epsilon = 1, delta = 1e-6, beta = 0.05, ranks of one fraction:
+(3/epsilon) (ln Z - 1.1): a slice around the rank of n points is changed by a whole replacement, where an insertion moves the rank errors
+of a median by just half a rank. At epsilon = 1, delta = 1e-6, beta = 0.05, ranks of one fraction:
 
 | bits | 16 | 64 | 256 | 1024 | 4096 |
 |---|---|---|---|---|---|
