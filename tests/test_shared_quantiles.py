@@ -149,7 +149,7 @@ def test_every_answer_that_may_be_shared_serves_a_fraction():
     many = "04 05 10 13 15 16 17 18 20 21 23 24 25 26 27 28 31 37 39 40 44 45 46 50 52 53 55 59 60 61 66 74 76 79 83 84 85 88 89 93 94 99"
     ten = "07 09 10 14 16 17 18 19 24 25 31 41 43 47 49 51 52 67 71 72 73 74 76 77 79 82 83 84 86 89 93 94 95 96 97 99"
     for texts, alpha in ((many, 0.05), (ten, 0.1)):
-        fractions = choice._rounded(tuple(int(text) / 100 for text in texts.split()))
+        fractions = choice.rounded(tuple(int(text) / 100 for text in texts.split()))
         ends = choice._reach(alpha, fractions, 0.5)
         for centres, _ in choice.served(fractions, alpha, ends, True):
             kept = quantiles.permute_and_flip(bits=8, fractions=centres, epsilon=1.0)

@@ -85,7 +85,7 @@ def test_scores_move_and_keys_come_into_view_as_the_proof_counts(bits, most):
                 entered = max(entered, np.max((before + after)[one_sees], initial=0.0))
                 moved = max(moved, np.abs(after - before).max())
     assert moved == pytest.approx(1.0) and entered <= 1 + 1e-12
-    assert {1: 1, 2: 3}.get(bits, 5) <= came <= growth(bits, np)
+    assert {1: 1, 2: 3}.get(bits, 5) <= came <= growth(bits)
 
 
 @pytest.mark.parametrize("fraction", [0.5, 0.25, 0.9])
@@ -149,7 +149,7 @@ def test_m_is_the_least_that_is_shown_to_suffice():
         for ranks in (m, m - 1):
             # One candidate of this weight stands for all keys: with monotone=False weights are e^(epsilon score/2).
             score = 2 * log_least_weight(ranks, width, epsilon) / epsilon
-            failures.append(supported_law([max(score, 1e-9)], epsilon, delta, growth(bits, np), monotone=False)[-1])
+            failures.append(supported_law([max(score, 1e-9)], epsilon, delta, growth(bits), monotone=False)[-1])
         assert failures[0] <= beta * (1 + 1e-9)
         assert m == 1 or failures[1] > beta * (1 - 1e-9)
 

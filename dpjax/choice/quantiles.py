@@ -74,14 +74,14 @@ from dpjax.optimizers.quantiles.approximate import MOST_BITS
 from dpjax.optimizers.quantiles.chained_ranks import Chains
 from dpjax.optimizers.quantiles.chained_ranks import costs as chain_costs
 from dpjax.optimizers.quantiles.noisy_ranks import MOST as MOST_SLICES
-from dpjax.optimizers.quantiles.noisy_ranks import costs, drift, points_needed
+from dpjax.optimizers.quantiles.noisy_ranks import costs, drift, miscount, points_needed
 from dpjax.optimizers.quantiles.noisy_slices import least_spacing
 from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_error_bound
 from dpjax.optimizers.quantiles.rank_exponential import range_sums
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shared, rank_error
 from dpjax.optimizers.quantiles.supported import budgets, least_m, least_m_of_run
-from dpjax.optimizers.quantiles.supported_slices import MOST_WIDTH, miscount
+from dpjax.optimizers.quantiles.supported_slices import MOST_WIDTH
 from dpjax.optimizers.quantiles.supported_slices import points_needed as chain_points
 from dpjax.optimizers.quantiles.tree import WIDEST
 from dpjax.optimizers.quantiles.tree import error_bound as tree_error
@@ -228,6 +228,11 @@ def recursive_plan(
     return lambda: quantiles.recursive(solver=solver.made(), **given), ranks, f"recursive, {solver.name}"
 
 
+def rounded(fractions: tuple[float, ...]) -> tuple[float, ...]:
+    """The multiples of 2^-32 that are computed with."""
+    return tuple(f / 2**32 for f in rounded_fractions(fractions))
+
+
 def size_for(ranks: float, alpha: float) -> int:
     """ceil(ranks / alpha): of so many points these ranks are at most the share alpha; at most `LARGEST`."""
     return min(max(1, math.ceil(ranks / alpha * (1 + 1e-12))), LARGEST)
@@ -334,12 +339,12 @@ def tree(question: Question) -> Offer:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Slices:
-    """Noisy slices as plans see them.
+class _Parts:
+    """What runs around noisy ranks share.
 
     Attributes:
       question: the question, with the epsilon and delta of a step.
-      own: the part of delta that the solver may take.
+      own: the part of delta that a run may take.
       narrow: the part of the rest, and of beta, that narrow gaps may take.
     """
 
@@ -366,6 +371,15 @@ class _Slices:
         """The share of beta for each of the runs, the ranks and the count."""
         return (self.question.beta - self.narrow) / 3
 
+    @property
+    def gap(self) -> float:
+        """The least distance between two fractions, allowing for their rounding; infinite for a single fraction."""
+        return min(np.diff(self.question.fractions), default=math.inf) - 2.0**-31
+
+
+class _Slices(_Parts):
+    """Noisy slices as plans see them."""
+
     def solver(self, epsilon: float, *, roughly: bool = True) -> tuple[interior_points.Solver, int]:
         """(the best solver, m); `roughly` is without TreeLog's plan, which takes milliseconds."""
         # Two slices may differ by a replaced point.
@@ -374,18 +388,13 @@ class _Slices:
         found, points = interior_points.best(self.question.bits, epsilon, own, self.share / self.count, steps=steps)
         return found, max(1, -(-points // 2))
 
-    @property
-    def gap(self) -> float:
-        """The least distance between two fractions, allowing for their rounding; infinite for a single fraction."""
-        return min(np.diff(self.question.fractions), default=math.inf) - 2.0**-31
-
     def _costs(self) -> list[tuple[Any, float]]:
         """(the roots of what 2e, r and s divide, what their sum is divided by): for errors, and for distances if there are any."""
         epsilon = self.question.epsilon / 4
         slices = epsilon * self.solver(epsilon)[1]
-        drifts, room, miscount = costs(self.count, self.share, self.narrow)
-        near = np.sqrt([2 * slices, drifts, miscount]), self.question.alpha
-        far = np.sqrt([4 * slices, room, miscount * min(self.gap, 1.0)]), self.gap
+        drifts, room, of_count = costs(self.count, self.share, self.narrow)
+        near = np.sqrt([2 * slices, drifts, of_count]), self.question.alpha
+        far = np.sqrt([4 * slices, room, of_count * min(self.gap, 1.0)]), self.gap
         return [near, far] if self.count > 1 else [near]
 
     def floor(self) -> float:
@@ -405,7 +414,7 @@ class _Slices:
 
     def _noise(self, ranks: float, count: float) -> tuple[float, float]:
         """How far ranks are moved, and N."""
-        return drift(self.count, ranks, self.share), costs(self.count, self.share, self.narrow)[2] / count
+        return drift(self.count, ranks, self.share), miscount(self.share, count)
 
     def offer(self, both: float, ranks: float, count: float) -> Offer:
         """The offer with 2e, r and s; the 2e of the slices also pays for slices that are met twice."""
@@ -446,14 +455,13 @@ def noisy_slices_floor(question: Question) -> float:
         return 0.0
 
 
-@dataclasses.dataclass(frozen=True)
-class _SupportedSlices(_Slices):
-    """The same with one choice among the keys that the data support for each, around ranks of n itself; `own` is the delta of a run."""
+class _SupportedSlices(_Parts):
+    """The same with one choice among the keys that the data support for each, around ranks of n itself."""
 
     @functools.cached_property
-    def fractions(self) -> list[float]:
-        """The multiples of 2^-32 that are computed with."""
-        return [fraction / 2**32 for fraction in rounded_fractions(self.question.fractions)]
+    def fractions(self) -> tuple[float, ...]:
+        """The fractions that are computed with."""
+        return rounded(self.question.fractions)
 
     def least_m(self, epsilon: float) -> int:
         """m for runs at epsilon."""
@@ -468,12 +476,12 @@ class _SupportedSlices(_Slices):
             chains = Chains.of(self.fractions, number)
             noise, room = (cost * chains.cost for cost in chain_costs(chains, self.share, self.narrow, power))
             # Roots of what epsilons divide, as by Cauchy's inequality; for distances with a margin of m/4, and its price.
-            near, far = [run, noise], [2.5 * run, room]
             if chains.released:
                 of_count = miscount(self.share, 1.0)
-                near, far = np.sqrt([*near, of_count]), np.sqrt([*far, of_count * gap])
+                near, far = np.sqrt([run, noise, of_count]), np.sqrt([2.5 * run, room, of_count * gap])
             else:
-                near, far = (_with_count(*way, power * gap / chains.cost) for way in (near, far))
+                counted = power * gap / chains.cost
+                near, far = _with_count(run, noise, counted), _with_count(2.5 * run, room, counted)
             n = max(near.sum() ** 2 / alpha, far.sum() ** 2 / gap) / self.question.epsilon
             found.append((float(n), number, [near, far, np.sqrt(near * far)]))
         return sorted(found, key=lambda way: way[0])

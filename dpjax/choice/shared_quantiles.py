@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, fewest
-from dpjax.choice.quantiles import CANDIDATES, size_for
+from dpjax.choice.quantiles import CANDIDATES, rounded, size_for
 from dpjax.core import bisection
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
@@ -133,11 +133,6 @@ def _groups(fractions: tuple[float, ...], radius: float) -> list[tuple[float, fl
     return groups
 
 
-def _rounded(fractions: tuple[float, ...]) -> tuple[float, ...]:
-    """The multiples of 2^-32 that are computed with."""
-    return tuple(f / 2**32 for f in rounded_fractions(fractions))
-
-
 def _reach(alpha: float, fractions: tuple[float, ...], part: float) -> float:
     """How far the ends of the domain serve, a multiple of 2^-32 below 1/2 that leaves some fraction, or all, to an answer."""
     farthest = max(min(f, 1 - f) for f in fractions)
@@ -148,7 +143,7 @@ def _sharing(candidate: Candidate) -> Candidate:
     """The candidate at fewer fractions, each of which serves all near its own; alpha is what is left of it."""
 
     def fewer(question: Question, ends: float) -> list[Question]:
-        fractions = _rounded(question.fractions)
+        fractions = rounded(question.fractions)
         several = [
             dataclasses.replace(question, fractions=centres, alpha=question.alpha - radius * (1 + 1e-9) - 2.0**-31)
             for centres, radius in served(fractions, question.alpha, ends, candidate.name in SLICES)
@@ -161,7 +156,7 @@ def _sharing(candidate: Candidate) -> Candidate:
     def reaching(question: Question, ends: float) -> tuple[Offer, bool]:
         """(the offer with ends that serve so far, whether their rounding takes more records than the answers do)."""
         best, asked = fewest(candidate, fewer(question, ends))
-        far = max((end for f in _rounded(question.fractions) if (end := min(f, 1 - f)) <= ends), default=None)
+        far = max((end for f in rounded(question.fractions) if (end := min(f, 1 - f)) <= ends), default=None)
         rounding = 0 if far is None else size_for(0.5, question.alpha - far)
 
         def make(n: int) -> Any:
@@ -172,8 +167,8 @@ def _sharing(candidate: Candidate) -> Candidate:
 
     def offer(question: Question) -> Offer:
         far, near = (_reach(question.alpha, question.fractions, part) for part in ENDS)
-        best, rounded = reaching(question, far)
-        if not rounded:
+        best, by_rounding = reaching(question, far)
+        if not by_rounding:
             return best
         try:
             return min(best, reaching(question, near)[0], key=lambda one: one.n)

@@ -39,7 +39,7 @@ Its plain twin is `dpjax.verify.plain.supported.supported_thresholds_law`.
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -56,7 +56,6 @@ from dpjax.data.sample import Sample
 from dpjax.domains import wide
 from dpjax.domains.events import Accurate, Interval
 from dpjax.learners.thresholds.base import ThresholdLearner, domain
-from dpjax.mechanisms import supported as mechanism
 from dpjax.optimizers.interior_point import tree_planning as planning
 from dpjax.optimizers.interior_point.supported_tree import SupportedTree, judged, log_three_powers
 from dpjax.optimizers.interior_point.tree_score import Items, Subtrees, items_of, split
@@ -76,6 +75,8 @@ class _Thresholds(SupportedTree):
       less: what is subtracted from all scores, so that weights that matter come from small numbers: where these were T/3, one replaced
         example among 16 million moved logarithms by 1.14 epsilon.
     """
+
+    monotone: ClassVar[bool] = False
 
     errors: Int[Array, "more"]
     points_before: Int[Array, "more"]
@@ -115,10 +116,8 @@ class _Thresholds(SupportedTree):
     def _log_zero(self, items: Items) -> tuple[Float[Array, ""], Int[Array, ""]]:
         return jnp.full((), -jnp.inf), jnp.int32(0)
 
-    def _log_release(self, total: Float[Array, ""], points: Points) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        growth = 2.0 * (self.room + 1).astype(float) * (jnp.asarray(self.bits, float) - 1)
-        given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "growth": growth}
-        return mechanism.log_release(total, self._less(points.n_valid), **given, monotone=False)
+    def _growth(self) -> Float[Array, ""]:
+        return 2.0 * (self.room + 1).astype(float) * (jnp.asarray(self.bits, float) - 1)
 
     def log_law_of_errors(self, points: Points, allowed: Accurate) -> tuple[Float[Array, "2"], Float[Array, ""]]:
         """ln of the probabilities of thresholds that err no more than is allowed and of all others, and that of bottom."""

@@ -74,6 +74,7 @@ class SupportedTree(TreeScore):
     """The exponential mechanism over the keys of a tree that the data support; build it by `supported_tree`."""
 
     bounded_range: ClassVar[bool] = False  # bottom may change by more, and so may a key that comes into view
+    monotone: ClassVar[bool] = True  # whether a record moves all scores the same way
 
     delta: Any
 
@@ -88,10 +89,13 @@ class SupportedTree(TreeScore):
         return Block(key=keys, left=empty, right=empty, before=subtrees.before, up_to=subtrees.up_to), below
 
     def _log_release(self, total: Float[Array, ""], points: Points) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """(ln P[some key], ln P[bottom]) from ln of the sum of all weights, from which epsilon n/2 are subtracted."""
-        growth = 2 * jnp.asarray(self.bits, float) - 1
-        less = self._less(points.n_valid)
-        return supported.log_release(total, less, epsilon=self.epsilon, delta=self.delta, growth=growth)
+        """(ln P[some key], ln P[bottom]) from ln of the sum of all weights, from which those of `_less` are subtracted."""
+        given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "growth": self._growth()}
+        return supported.log_release(total, self._less(points.n_valid), **given, monotone=self.monotone)
+
+    def _growth(self) -> Float[Array, ""]:
+        """How many keys may come into view."""
+        return 2 * jnp.asarray(self.bits, float) - 1
 
     def _log_law(self, points: Points, interval: Interval) -> tuple[Float[Array, "2"], Float[Array, ""]]:
         """ln of the probabilities of the keys in the interval and of all others, and that of bottom."""

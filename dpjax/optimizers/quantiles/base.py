@@ -141,11 +141,15 @@ def in_order(runs: Outcome) -> tuple[UInt32[Array, "k limbs"], Bool[Array, ""], 
     return wide.sort(runs.hypothesis)[0], jnp.all(ok), {"ok": ok}
 
 
+def stretch_of(quantiles: Any, points: Points) -> Stretch:
+    """All sorted points, continued by the ends of the domain, for quantiles with `bits` and `limbs`."""
+    low, high = ends(quantiles.bits, quantiles.limbs)
+    return Stretch(x=points.x, first=jnp.int32(0), stop=points.n_valid, low=low, high=high)
+
+
 def around(quantiles: Any, points: Points, ranks: Int[Array, "k"]) -> Points:
     """The 2m points around each rank, stacked, for quantiles with `m` and `capacity`; past the data these are the ends of the domain."""
-    low, high = ends(quantiles.bits, quantiles.limbs)
-    stretch = Stretch(x=points.x, first=jnp.int32(0), stop=points.n_valid, low=low, high=high)
-    m = jnp.asarray(quantiles.m, jnp.int32)
+    stretch, m = stretch_of(quantiles, points), jnp.asarray(quantiles.m, jnp.int32)
     return jax.vmap(lambda rank: stretch.window(rank - m, 2 * m, quantiles.capacity))(ranks)
 
 

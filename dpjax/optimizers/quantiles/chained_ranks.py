@@ -18,9 +18,9 @@ fractions no noise exceeds
 | two chains | 7.4 | 15.5 | 29.7 |
 | one chain, k = q | 8.0 | 18.0 | 36.9 |
 
-with probability 29/30. Gaps within a chain vary by one noise, that between two chains by all of them: where gaps matter, one chain is
-better. Where they matter much, so are ranks f_i N of a *released* count N, which do not move by themselves: then in one chain just one
-noise moves, by 1, and the cost is 1.
+with probability 29/30 (`Chains.reach`). Gaps within a chain vary by one noise, that between two chains by all of them: where gaps
+matter, one chain is better. Where they matter much, so are ranks f_i N of a *released* count N, which do not move by themselves: then in
+one chain just one noise moves, by 1, and the cost is 1.
 """
 
 import dataclasses

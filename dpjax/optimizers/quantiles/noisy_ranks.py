@@ -15,13 +15,14 @@ For more ranks two or three digits are best. `scheme` takes the base with the le
 | here | 10.5 | 24.1 | 94 |
 | b = 2 | 33.2 | 75.1 | 203 |
 
-of 0. (Tails are exact: `bounds.geometric_sum_tail`. For b = q + 1 the noises are partial sums, and by Levy's
+of 0 (`Scheme.reach`). (Tails are exact: `bounds.geometric_sum_tail`. For b = q + 1 the noises are partial sums, and by Levy's
 inequality the largest of these exceeds t with at most twice the probability of the last one.)
 """
 
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -29,7 +30,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from dpjax import bounds
-from dpjax.core import arguments
 from dpjax.mechanisms.geometric import SMALLEST_RATE, geometric
 
 MOST = 2**12  # ranks
@@ -120,15 +120,15 @@ def least_rate(count: int) -> float:
     return SMALLEST_RATE * scheme(count).levels * scheme(count).most
 
 
-def fit(count: int, rank_epsilon: Any, count_epsilon: Any) -> Bool[Array, ""]:
-    """Whether rates, known or traced, are such that noises fit int32."""
-    rates = jnp.stack([jnp.asarray(rate, float) for rate in (rank_epsilon, count_epsilon)])
-    return jnp.all((rates >= jnp.asarray([least_rate(count), SMALLEST_RATE], rates.dtype)) & (rates < jnp.inf))
+def fit(rates: Sequence[Any], least: Sequence[float]) -> Bool[Array, ""]:
+    """Whether rates, known or traced, are at least these, so that noises fit int32."""
+    found = jnp.stack([jnp.asarray(rate, float) for rate in rates])
+    return jnp.all((found >= jnp.asarray(least, found.dtype)) & (found < jnp.inf))
 
 
-def known_rate(name: str, rate: Any, least: float) -> float:
-    """A known rate of noise that fits int32."""
-    return arguments.known(name, rate, at_least=least, below=700.0)
+def miscount(share: float, count_epsilon: float) -> float:
+    """What a noisy count is not farther from n than, except with probability `share`."""
+    return max(0.0, math.log(2 / share)) / count_epsilon
 
 
 @functools.lru_cache(4096)  # while an epsilon or an alpha is searched for, the same is asked again
@@ -161,7 +161,7 @@ def costs(count: int, share: float, delta: float) -> tuple[float, float, float]:
     [10.7, 15.2, 4.2]
     """
     room = FINE * least_room(count, FINE, delta)
-    return FINE * drift(count, FINE, share), room, max(0.0, math.log(2 / share))
+    return FINE * drift(count, FINE, share), room, miscount(share, 1.0)
 
 
 def points_needed(m: int, drift: float, miscount: float, spacing: float, gap: float, alpha: float) -> float:

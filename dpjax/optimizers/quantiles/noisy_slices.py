@@ -77,7 +77,8 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
     capacity: int = static()
 
     def sound(self) -> Bool[Array, ""]:
-        return super().sound() & noisy_ranks.fit(self.fractions.shape[0], self.rank_epsilon, self.count_epsilon)
+        least = noisy_ranks.least_rate(self.fractions.shape[0]), SMALLEST_RATE
+        return super().sound() & noisy_ranks.fit((self.rank_epsilon, self.count_epsilon), least)
 
     def draw(self, key: Array, points: Points) -> Any:
         key_count, key_ranks, key_runs = jax.random.split(key, 3)
@@ -121,7 +122,7 @@ class NoisySlices(OnSlices, Quantiles):  # type: ignore[override]
         share = (beta - narrow) / 3
         base.require(self.solver, int(self.m), share / q)
         drift = noisy_ranks.drift(q, float(self.rank_epsilon), share)
-        miscount = max(0.0, math.log(2 / share)) / float(self.count_epsilon)
+        miscount = noisy_ranks.miscount(share, float(self.count_epsilon))
         gap = np.min(np.diff(np.asarray(self.fractions, np.float64)), initial=np.inf) * 2.0**-32
         return whole(noisy_ranks.points_needed(int(self.m), drift, miscount, int(self.spacing), float(gap), alpha))
 
@@ -171,7 +172,8 @@ def noisy_slices(
     if q > noisy_ranks.MOST:
         raise ValueError(f"fractions must be at most {noisy_ranks.MOST}, got {q}")
     width = base.half_width(solver, m, runs=3 * q, beta=beta, allow_unproved=allow_unproved)
-    rank_epsilon = noisy_ranks.known_rate("rank_epsilon", rank_epsilon, noisy_ranks.least_rate(q))
+    rank_epsilon = arguments.known("rank_epsilon", rank_epsilon, at_least=noisy_ranks.least_rate(q), below=700.0)
+    count_epsilon = arguments.known("count_epsilon", count_epsilon, at_least=SMALLEST_RATE, below=700.0)
     delta = arguments.known_fraction("delta", delta)
     spacing = least_spacing(int(width["m"]), q, rank_epsilon, delta)
     if spacing > MOST_ROWS:
@@ -182,7 +184,7 @@ def noisy_slices(
     leaves: Any = {
         "fractions": np.asarray(rounded, np.uint32),
         "rank_epsilon": np.float64(rank_epsilon),
-        "count_epsilon": np.float64(noisy_ranks.known_rate("count_epsilon", count_epsilon, SMALLEST_RATE)),
+        "count_epsilon": np.float64(count_epsilon),
         "spacing": np.int32(spacing),
     }
     return NoisySlices(solver=solver, **leaves, **width)

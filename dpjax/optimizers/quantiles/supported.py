@@ -57,7 +57,7 @@ The plain twin is `dpjax.verify.plain.quantiles.supported_laws`.
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -72,13 +72,12 @@ from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.domains.events import Interval
-from dpjax.mechanisms import supported as mechanism
 from dpjax.optimizers.interior_point import base as solvers
 from dpjax.optimizers.interior_point import tree_planning as planning
 from dpjax.optimizers.interior_point.supported_tree import SupportedTree
 from dpjax.optimizers.interior_point.tree_score import Items, Subtrees
 from dpjax.optimizers.quantiles import base
-from dpjax.optimizers.quantiles.base import MOST_POINTS, Stretch, ranks
+from dpjax.optimizers.quantiles.base import MOST_POINTS, ranks
 from dpjax.optimizers.quantiles.independent import IndependentQuantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
@@ -92,6 +91,8 @@ class _Ranked(SupportedTree):
       m: more than any rank error of an answer.
       width: w.
     """
+
+    monotone: ClassVar[bool] = False
 
     centre: Float[Array, ""]
     m: Int[Array, ""]
@@ -122,9 +123,8 @@ class _Ranked(SupportedTree):
         points = items.counted(zeros)
         return self._log_key(points, jnp.zeros_like(points), points, items.points), zeros
 
-    def _log_release(self, total: Float[Array, ""], points: Points) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "growth": growth(self.bits, jnp)}
-        return mechanism.log_release(total, self._less(points.n_valid), **given, monotone=False)
+    def _growth(self) -> Float[Array, ""]:
+        return growth(jnp.asarray(self.bits, float))
 
 
 @frozen
@@ -150,9 +150,7 @@ def windows(
       at, rest: the ranks.
       budgets: w, epsilon and delta of each run.
     """
-    low, high = base.ends(quantiles.bits, quantiles.limbs)
-    stretch = Stretch(x=points.x, first=jnp.int32(0), stop=points.n_valid, low=low, high=high)
-    m = jnp.asarray(quantiles.m, jnp.int32)
+    stretch, m = base.stretch_of(quantiles, points), jnp.asarray(quantiles.m, jnp.int32)
 
     def one(at: Array, rest: Array, width: Array, epsilon: Array, delta: Array) -> Window:
         tree = _Ranked(
@@ -236,9 +234,9 @@ class SupportedQuantiles(IndependentQuantiles):
         return math.ceil(m / alpha)
 
 
-def growth(bits: Any, xp: Any) -> Any:
+def growth(bits: Any) -> Any:
     """k, how many keys may come into view or leave it."""
-    return 5 * bits - 4 if xp is np else 5 * jnp.asarray(bits, float) - 4
+    return 5 * bits - 4
 
 
 def budgets(f: Any, epsilon: Any, delta: Any, xp: Any) -> tuple[Any, Any, Any]:
@@ -272,7 +270,7 @@ def least_m(bits: int, fractions: Any, epsilon: float, delta: float, beta: float
 def least_m_of_run(bits: int, run: Sequence[float], beta: float) -> int:
     """The same for one run: its w, epsilon and delta."""
     width, epsilon, delta = run
-    needed = bounds.supported_weight(growth(bits, np), beta, epsilon, delta, monotone=False) * (1 + 1e-12)
+    needed = bounds.supported_weight(growth(bits), beta, epsilon, delta, monotone=False) * (1 + 1e-12)
     high = max(math.ceil((1 + 2 * width) * needed / epsilon) + 1, 1)
     return bisection.least_int(lambda m: log_least_weight(m, width, epsilon) >= needed, 1, high)
 

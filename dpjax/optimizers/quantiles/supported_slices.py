@@ -61,10 +61,10 @@ from dpjax.optimizers.interior_point import base as solvers
 from dpjax.optimizers.quantiles import base, chained_ranks
 from dpjax.optimizers.quantiles.base import MOST_POINTS, MOST_ROWS, Quantiles
 from dpjax.optimizers.quantiles.chained_ranks import STEP, Chains
+from dpjax.optimizers.quantiles.noisy_ranks import MOST, fit, miscount
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 from dpjax.optimizers.quantiles.supported import least_m_of_run, windows
 
-MOST = 2**12  # quantiles
 MOST_WIDTH = MOST_POINTS // 8  # of m and of the margin, so that sums of several fit int32
 
 
@@ -101,9 +101,8 @@ class SupportedSlices(Quantiles):
     def sound(self) -> Bool[Array, ""]:
         m, positive = jnp.asarray(self.m, jnp.int32), jnp.asarray(self.delta, float) > 0
         fits = (m >= 1) & (2 * m < self.capacity) & (jnp.asarray(self.margin, jnp.int32) >= 1)
-        rates = jnp.stack([self.rate(), jnp.asarray(self.count_epsilon, float)])
-        smallest = jnp.asarray([chained_ranks.least_rate(self.fractions.shape[0]), SMALLEST_RATE], rates.dtype)
-        return super().sound() & positive & fits & jnp.all((rates >= smallest) & (rates < jnp.inf))
+        least = chained_ranks.least_rate(self.fractions.shape[0]), SMALLEST_RATE
+        return super().sound() & positive & fits & fit((self.rate(), self.count_epsilon), least)
 
     def rate(self, xp: Any = jnp) -> Any:
         """The rate of a noise of ranks, in units."""
@@ -170,11 +169,6 @@ class SupportedSlices(Quantiles):
         drift = self._chains().reach(float(self.rate(np)), share)
         drift += miscount(share, float(self.count_epsilon)) if self.chains == 0 else 0.0
         return whole(points_needed(int(self.m), drift, int(self.least), float(self.count_epsilon), share, alpha))
-
-
-def miscount(share: float, count_epsilon: float) -> float:
-    """What N is not farther from n than, except with probability `share`."""
-    return max(0.0, math.log(2 / share)) / count_epsilon
 
 
 def points_needed(m: int, drift: float, least: int, count_epsilon: float, share: float, alpha: float) -> float:
