@@ -20,7 +20,6 @@ from dpjax.domains import wide
 from dpjax.learners import thresholds
 from dpjax.mechanisms import exponential, supported
 from dpjax.optimizers import interior_point
-from dpjax.optimizers.interior_point import tree_planning
 from dpjax.optimizers.interior_point.supported_tree import _failure, least_n, log_least_weight
 from dpjax.verify import exact, histograms, neighbours, probabilities, records
 from dpjax.verify.plain import tree_score as twin
@@ -323,14 +322,6 @@ def test_a_growth_of_none_is_no_parameter():
     assert made.sound() and not dataclasses.replace(made, growth=0).sound()
 
 
-def test_nothing_is_promised_with_other_offsets():
-    """A key that comes into view would weigh e^11 epsilon here: it is released from one point with probability 0.99, never from none."""
-    made = interior_point.supported_tree(bits=3, epsilon=1.0, delta=0.01)
-    other = dataclasses.replace(made, offsets=tree_planning.offsets(a=-10.0, tau=-10.0))
-    assert made.sound() and not other.sound()
-    assert made.guarantee().delta == 0.01 and math.isinf(other.guarantee().epsilon)
-
-
 # ---------------------------------------------------------------------------------------------------------- thresholds
 
 
@@ -462,11 +453,12 @@ def test_more_bits_than_the_tree_has_limbs_are_a_bad_parameter():
     assert math.isnan(float(dataclasses.replace(made, bits=np.int32(31)).failure_probability(sample, error=0.25)))
 
 
-def test_the_best_score_is_looked_for_among_many_examples():
-    """Half of all at one point, half at the next one: the threshold between them errs nowhere."""
-    learner, half = thresholds.supported(bits=8, epsilon=1.0, delta=1e-6, alpha=0.5), of_thresholds.FEW
+def test_weights_are_counted_from_the_best_score():
+    """Half of all at one point, half at the next one: the threshold between them errs nowhere, and weighs 1."""
+    learner, half = thresholds.supported(bits=8, epsilon=1.0, delta=1e-6, alpha=0.5), 2**14
     view = learner.prepare(builders.sample_of([100] * half + [101] * half, [1] * half + [0] * half, 8))
-    assert int(view.tree.less) == int(view.tree.room) == half // 2
+    weights = jax.jit(lambda view: view.tree._weights(view.points))(view)
+    assert int(weights.best) == int(view.tree.room) == half // 2 and float(jnp.max(jnp.stack(weights.logs))) == 0.0
 
 
 @pytest.mark.parametrize("n", [2001, 1_000_001, 16_000_001])
@@ -486,7 +478,7 @@ def test_one_example_among_many_adds_epsilon_at_most(n):
             given = {"errors": jnp.asarray(wrong, jnp.int32), "points_before": jnp.asarray(counts, jnp.int32)}
             given |= {"room": jnp.int32(room), "examples": jnp.int32(n)}
             tree = dataclasses.replace(view.tree, **given)
-            tree = dataclasses.replace(tree, less=tree.best_score(view.points))
+
             event = learner.check_event((xs[1] + 1, xs[2] + 1))
             losses.append(float(law(learner, dataclasses.replace(view, tree=tree), event)))
         assert 0.99 * epsilon < abs(losses[0] - losses[1]) <= epsilon * (1 + 1e-5)

@@ -177,9 +177,19 @@ def multiple(x: UInt32[Array, "*#n limbs"], exponent: Int[Array, "*#n"]) -> UInt
     >>> to_ints(multiple(from_ints([2**40 + 2**33 + 5], 64)[0], jnp.int32(34)))
     [1099511627776]
     """
-    places = jnp.clip(jnp.asarray(exponent).astype(jnp.int32)[..., None] - 32 * _significance(x), 0, 32)
-    kept = jnp.uint32(0xFFFFFFFF) << jnp.minimum(places, 31).astype(jnp.uint32)
-    return x & jnp.where(places < 32, kept, np.uint32(0))
+    return x & digits_from(exponent, x.shape[-1])
+
+
+def digits_from(exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
+    """Masks of the digits that stand for 2^exponent and more, a traced exponent: all digits, if it is negative.
+
+    >>> [hex(mask) for mask in to_ints(digits_from(jnp.array([4, 32]), 2))]
+    ['0xfffffffffffffff0', '0xffffffff00000000']
+    """
+    exponent = jnp.asarray(exponent).astype(jnp.int32)[..., None]
+    places = exponent - 32 * _significance(jnp.broadcast_to(exponent, (*exponent.shape[:-1], limbs)))
+    kept = jnp.uint32(0xFFFFFFFF) << jnp.clip(places, 0, 31).astype(jnp.uint32)
+    return jnp.where(places < 32, kept, np.uint32(0))
 
 
 def _shifted(x: UInt32[Array, "*#n"], amount: Int[Array, "*#n"]) -> UInt32[Array, "*#n"]:
@@ -191,7 +201,8 @@ def _shifted(x: UInt32[Array, "*#n"], amount: Int[Array, "*#n"]) -> UInt32[Array
 
 # ------------------------------------------------------------------------------------------------- comparing, adding
 # A few limbs are compared, and their carries found, one after the other. Beyond, both are decided all at once on bit masks with one bit
-# a limb (bit i for the limb of weight 2^(32 i)): no chain of dependent steps, and a graph whose size does not grow with the width.
+# a limb (bit i for the limb of weight 2^(32 i)): no chain of dependent steps, and a graph whose size does not grow with the width. These
+# bits are computed by arithmetic: XLA's CPU makes branches of comparisons that it adds up, and an addition took seven times as long.
 # An algorithm calls each dozens of times: as functions of their own (jit) they are traced, batched and lowered once per shape.
 
 
@@ -201,14 +212,23 @@ def _significance(x: Array) -> Int[Array, "*n limbs"]:
     return jnp.asarray(np.arange(x.shape[-1] - 1, -1, -1).reshape(shape), jnp.int32)
 
 
-def _pack(bits: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n words"]:
-    """One bit per limb, packed into a wide number: the last limb's bit is the least significant."""
+def _borrows(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*n limbs"]:
+    """1 where a < b, else 0, limb by limb."""
+    return ((~a & b) | ((~a | b) & (a - b))) >> np.uint32(31)
+
+
+def _zeros(x: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+    """1 where a limb is 0, else 0."""
+    return np.uint32(1) ^ ((x | (~x + np.uint32(1))) >> np.uint32(31))
+
+
+def _pack(bits: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n words"]:
+    """One bit, 0 or 1, per limb, packed into a wide number: the last limb's bit is the least significant."""
     limbs = bits.shape[-1]
     words = limbs_for(limbs)
     lead = [(0, 0)] * (bits.ndim - 1) + [(32 * words - limbs, 0)]
     padded = jnp.pad(bits, lead).reshape(*bits.shape[:-1], words, 32)
-    weights = np.uint32(1) << _significance(padded).astype(jnp.uint32)
-    return jnp.sum(jnp.where(padded, weights, np.uint32(0)), axis=-1, dtype=jnp.uint32)
+    return jnp.sum(padded << _significance(padded).astype(jnp.uint32), axis=-1, dtype=jnp.uint32)
 
 
 def _unpack(mask: UInt32[Array, "*n words"], limbs: int) -> UInt32[Array, "*n limbs"]:
@@ -223,7 +243,7 @@ def less(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> Bool[A
     """a < b: the most significant limb in which they differ decides, that is, the higher of two masks."""
     if a.shape[-1] > _UNROLLED:
         a, b = jnp.broadcast_arrays(a, b)
-        return less(_pack(a > b), _pack(a < b))
+        return less(_pack(_borrows(b, a)), _pack(_borrows(a, b)))
     *above, (low_a, low_b) = zip(columns(a), columns(b), strict=True)
     result = low_a < low_b
     for x, y in reversed(above):
@@ -249,7 +269,7 @@ def is_zero(a: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
     return equal(a, jnp.zeros_like(a))
 
 
-def _carries(generate: Bool[Array, "*n limbs"], propagate: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+def _carries(generate: UInt32[Array, "*n limbs"], propagate: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
     """0 or 1 per limb: the carry (or borrow) that comes into it.
 
     With G and P the packed masks, the sum P + 2G itself ripples through the runs of propagating limbs, and differs from P exactly
@@ -265,7 +285,7 @@ def add(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[
     """a + b modulo 2^(32 limbs)."""
     if a.shape[-1] > _UNROLLED:
         total = a + b
-        return total + _carries(total < a, total == np.uint32(0xFFFFFFFF))
+        return total + _carries(_borrows(total, jnp.broadcast_to(a, total.shape)), _zeros(~total))
     sums, carry = [], None
     for x, y in reversed(list(zip(columns(a), columns(b), strict=True))):
         total = x + y
@@ -280,7 +300,7 @@ def subtract(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UI
     if a.shape[-1] > _UNROLLED:
         difference = a - b
         a, b = jnp.broadcast_arrays(a, b)
-        return difference - _carries(a < b, a == b)
+        return difference - _carries(_borrows(a, b), _zeros(difference))
     differences, borrow = [], None
     for x, y in reversed(list(zip(columns(a), columns(b), strict=True))):
         difference = x - y
@@ -377,6 +397,17 @@ def bit_length(x: UInt32[Array, "*n limbs"]) -> Int[Array, "*n"]:
     for i, word in enumerate(reversed(columns(x))):
         result = jnp.where(word > 0, 32 * (i + 1) - lax.clz(word).astype(jnp.int32), result)
     return result
+
+
+@jax.jit
+def trailing_zeros(x: UInt32[Array, "*n limbs"]) -> Int[Array, "*n"]:
+    """How many binary digits 0 come after the last 1; for 0, all digits there are.
+
+    >>> trailing_zeros(from_ints([3, 2**40, 0], 64)).tolist()
+    [0, 40, 64]
+    """
+    last = 31 - lax.clz(x & (~x + np.uint32(1))).astype(jnp.int32)
+    return jnp.min(jnp.where(x > 0, last + 32 * _significance(x), 32 * x.shape[-1]), axis=-1)
 
 
 def as_float(x: UInt32[Array, "*n limbs"]) -> Float[Array, "*n"]:

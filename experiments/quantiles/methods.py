@@ -17,7 +17,7 @@ from experiments.quantile_trials import Wanted, unbounded
 COUNT_SHARE = 0.1  # of epsilon, for the noisy count with which slices around noisy ranks begin
 RANK_SHARES = (0.2, 0.3, 0.4, 0.5, 0.6)
 SMALLEST_SLICE = 2047  # the least capacity of slices, in rows, so that few programs are compiled
-SMALLEST_WINDOW = 255  # where 32 levels of a tree are kept for each row
+SMALLEST_WINDOW = 255  # likewise, of the windows of supported keys
 
 
 def _released(method: str) -> Callable[[Wanted], Any]:

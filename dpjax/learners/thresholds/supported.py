@@ -37,30 +37,27 @@ beta = 0.05, T is 69 at d = 64 and 78 at d = 1024, whatever n is.
 Its plain twin is `dpjax.verify.plain.supported.supported_thresholds_law`.
 """
 
-import dataclasses
 import math
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
-from dpjax.core import arguments, bisection, logspace
+from dpjax.core import arguments, bisection
 from dpjax.core.pytree import frozen, static
+from dpjax.core.staging import once
 from dpjax.data.algorithm import whole
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample
 from dpjax.domains import wide
 from dpjax.domains.events import Accurate, Interval
 from dpjax.learners.thresholds.base import ThresholdLearner, domain
-from dpjax.optimizers.interior_point import tree_planning as planning
 from dpjax.optimizers.interior_point.supported_tree import SupportedTree, judged, log_three_powers
-from dpjax.optimizers.interior_point.tree_score import Items, Subtrees, items_of, split
-
-FEW = 2**14  # rows: beyond these the best score is looked for, which takes up to half of a run
+from dpjax.optimizers.interior_point.tree_keys import Group
+from dpjax.optimizers.interior_point.tree_score import Items
 
 
 @frozen
@@ -72,8 +69,6 @@ class _Thresholds(SupportedTree):
       points_before: how many points the first items stand for.
       room: T.
       examples: n.
-      less: what is subtracted from all scores, so that weights that matter come from small numbers: where these were T/3, one replaced
-        example among 16 million moved logarithms by 1.14 epsilon.
     """
 
     monotone: ClassVar[bool] = False
@@ -82,54 +77,26 @@ class _Thresholds(SupportedTree):
     points_before: Int[Array, "more"]
     room: Int[Array, ""]
     examples: Int[Array, ""]
-    less: Int[Array, ""]
 
-    def _less(self, points: Int[Array, ""]) -> Int[Array, ""]:
-        """About the best score."""
-        return self.less
-
-    def missed(self, items: Items, subtrees: Subtrees) -> Int[Array, "32 rows"]:
+    def _missed(self, items: Items, group: Group) -> Int[Array, "rows"]:
         """L of the keys."""
-        return self.errors[items.counted(subtrees.under)]
+        return self.errors[items.counted(group.under)]
 
-    def _scores(self, items: Items, subtrees: Subtrees) -> Int[Array, "32 rows"]:
-        """The scores of the keys in view, and 0 for all others."""
-        up_to, before = (self.points_before[items.counted(i)] for i in (items.index[None] + 1, subtrees.before))
-        score = jnp.minimum(up_to - before, self.room - self.missed(items, subtrees))
+    def _score(self, items: Items, group: Group) -> Int[Array, "rows"]:
+        under, up_to = items.counted(group.under), items.counted(group.up_to)
+        before, stop = (self.points_before[items.counted(x)] for x in (group.before, group.stop))
+        score = jnp.minimum(stop - before, self.room - self._missed(items, group))
         # Keys of points are none of thresholds, nor are those behind the last extra point.
-        inside = (subtrees.height > 0) & (items.counted(subtrees.under) < items.points)
-        return jnp.where(subtrees.last & inside, jnp.maximum(score, 0), 0)
-
-    def best_score(self, points: Points) -> Int[Array, ""]:
-        """The greatest score in view, or 0."""
-        items = items_of(points)
-
-        def of_limb(most: Array, limb: Array) -> tuple[Array, None]:
-            return jnp.maximum(most, jnp.max(self._scores(items, self._subtrees(items, limb)))), None
-
-        return lax.scan(of_limb, jnp.int32(0), jnp.arange(self.limbs, dtype=jnp.int32))[0]
-
-    def _log_keys(self, items: Items, subtrees: Subtrees) -> Float[Array, "32 rows"]:
-        score, rate = self._scores(items, subtrees), jnp.asarray(self.epsilon, float) / 2
-        return jnp.where(score >= 1, rate * (score - self.less).astype(float), -jnp.inf)
-
-    def _log_zero(self, items: Items) -> tuple[Float[Array, ""], Int[Array, ""]]:
-        return jnp.full((), -jnp.inf), jnp.int32(0)
+        return jnp.where((under == up_to) & (under < items.points), score, 0)
 
     def _growth(self) -> Float[Array, ""]:
         return 2.0 * (self.room + 1).astype(float) * (jnp.asarray(self.bits, float) - 1)
 
     def log_law_of_errors(self, points: Points, allowed: Accurate) -> tuple[Float[Array, "2"], Float[Array, ""]]:
         """ln of the probabilities of thresholds that err no more than is allowed and of all others, and that of bottom."""
-        items = items_of(points)
-
-        def of_limb(_: None, limb: Array) -> tuple[None, Array]:
-            subtrees = self._subtrees(items, limb)
-            logs, missed = self._log_keys(items, subtrees), self.missed(items, subtrees)
-            return None, split(allowed.allows(missed, self.examples), logs)
-
-        _, each = lax.scan(of_limb, None, jnp.arange(self.limbs, dtype=jnp.int32))
-        return self._released(logspace.logsumexp(each.T), points)
+        weights = self._weights(points)
+        missed = [self._missed(weights.items, group) for group in weights.keys.groups]
+        return self._released(weights, [allowed.allows(errors, self.examples) for errors in missed])
 
 
 @frozen
@@ -164,37 +131,29 @@ class ThresholdSupported(ThresholdLearner):
         bits = jnp.asarray(self.bits, jnp.int32) + 2
         limbs = self.wider
         valid, n = sample.valid, sample.n_valid
-        x = wide.select(valid, _doubled(wide.resize(sample.x, limbs), 3), ~jnp.zeros((limbs,), jnp.uint32)[None])
+        x = wide.select(valid, _odd(wide.resize(sample.x, limbs), 1), ~jnp.zeros((limbs,), jnp.uint32)[None])
         y = jnp.where(valid, sample.y, 0)
         if not sample.ordered:
             x, y = wide.sort(x, y)
-        row = jnp.arange(x.shape[0] + 2, dtype=jnp.int32)
         first = wide.one(limbs)
         last = wide.add(wide.power_of_two(bits - 1, limbs), wide.from_uint32(jnp.uint32(3), limbs))
         x = wide.concatenate(first[None], x, ~jnp.zeros((1, limbs), jnp.uint32))
-        x = wide.select(row == n + 1, last[None], x)
-        y = jnp.pad(y, 1)
+        # Of the first `items` items, which begin with the extra points at 1, so many are examples, and so many of these have the label 1.
+        items = jnp.arange(x.shape[0] + 1, dtype=jnp.int32)
+        x = wide.select(items[:-1] == n + 1, last[None], x)
+        examples, ones = jnp.clip(items - 1, 0, n), jnp.cumsum(jnp.pad(y, (2, 1)), dtype=jnp.int32)
         room = self.room(n)
-        ones = jnp.cumsum(y, dtype=jnp.int32)
-        zeros = jnp.cumsum(jnp.where((row >= 1) & (row <= n), 1 - y, 0), dtype=jnp.int32)
-        none = jnp.zeros((1,), jnp.int32)
-        counts = jnp.where((row == 0) | (row == n + 1), room, (row <= n).astype(jnp.int32))
         tree = _Thresholds(
             bits=bits,
             limbs=limbs,
             epsilon=self.epsilon,
             delta=self.delta,
-            offsets=planning.offsets(a=0.0),
-            errors=jnp.concatenate([none, zeros]) + ones[-1] - jnp.concatenate([none, ones]),
-            points_before=jnp.concatenate([none, jnp.cumsum(counts, dtype=jnp.int32)]),
+            errors=examples - ones + ones[-1] - ones,
+            points_before=examples + jnp.where(items >= n + 2, 2 * room, jnp.where(items >= 1, room, 0)),
             room=room,
             examples=n,
-            less=2 * room // 3,
         )
-        points = Points(x=x, n_valid=n + 2, ordered=True)
-        if x.shape[0] > FEW:
-            tree = dataclasses.replace(tree, less=tree.best_score(points))
-        return View(points=points, tree=tree)
+        return View(points=Points(x=once(lambda x: x, x), n_valid=n + 2, ordered=True), tree=tree)
 
     def room(self, n: Any, xp: Any = jnp) -> Any:
         """T for n examples; on the host a hair less, as programs round alpha."""
@@ -222,7 +181,7 @@ class ThresholdSupported(ThresholdLearner):
         # The keys from low on are behind the point in front of low's key.
         beyond = wide.add(wide.power_of_two(tree.bits - 2, tree.limbs), wide.one(tree.limbs))
         ends = [wide.minimum(wide.resize(end, tree.limbs), beyond) for end in (event.low, event.high)]
-        low, high = (wide.resize(_doubled(end, 1), tree.limbs + 1) for end in ends)
+        low, high = (wide.resize(_odd(end, 0), tree.limbs + 1) for end in ends)
         return tree._log_law(view.points, Interval(low=low, high=wide.maximum(low, high)))
 
     def guarantee(self) -> Guarantee:
@@ -242,11 +201,10 @@ class ThresholdSupported(ThresholdLearner):
         return whole(max(general, bisection.least_int(lambda n: float(self.room(np.int64(n), np)) >= needed, 1)))
 
 
-def _doubled(x: UInt32[Array, "*n limbs"], more: int) -> UInt32[Array, "*n limbs"]:
-    """2x + more."""
-    limbs = x.shape[-1]
-    twice = wide.add(x, x)
-    return wide.add(twice, jnp.broadcast_to(wide.from_uint32(jnp.uint32(more), limbs), twice.shape))
+def _odd(x: UInt32[Array, "*n limbs"], more: int) -> UInt32[Array, "*n limbs"]:
+    """2 (x + more) + 1."""
+    number = wide.add(x, jnp.broadcast_to(wide.from_uint32(jnp.uint32(more), x.shape[-1]), x.shape))
+    return wide.shift_left(number, jnp.ones(x.shape[:-1], jnp.int32)) | wide.one_like(x)
 
 
 def log_least_weight(room: int, epsilon: float) -> float:

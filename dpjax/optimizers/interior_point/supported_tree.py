@@ -42,6 +42,9 @@ domain enters by the logarithm of its number of bits. At epsilon = 1, beta = 0.1
 *Why three.* Let half of the points approach a key from below, at distances of all scales, and half from above: subtrees of w points around
 it have n - w points outside, half of them on each side, so that u is (n - w)/2 at their ends, and n/3 at best.
 
+*Law and sampler.* Most keys on a search path have the same points below them, so that n points form at most 6n groups of keys of equal score
+(`tree_keys`): these are weighed, one is drawn, and one of its keys. The number of bits enters by the digits of the points alone.
+
 *Literature.* Bun, Nissim, Stemmer and Vadhan (2015, arXiv 1504.07553) choose the length of a prefix that many points share, and then
 the prefix, both by recursion; TreeLog (CLNSS §1.3.3) walks down a path. Here one choice does it, and a recursion on lengths, which
 would turn ln(bits) into log*, has nothing to gain: 4096 bits need 12 points more than 64 bits. A search for this mechanism found nothing.
@@ -49,62 +52,107 @@ would turn ln(bits) into log*, has nothing to gain: 4096 bits need 12 points mor
 Its plain twin is `dpjax.verify.plain.tree_score.supported_tree_law`.
 """
 
+import functools
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Real, UInt32
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
-from dpjax.core import arguments, bisection, logspace, random
-from dpjax.core.pytree import frozen
+from dpjax.core import arguments, bisection, logspace, random, staging
+from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
+from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.mechanisms import supported
-from dpjax.optimizers.interior_point import base
+from dpjax.optimizers.interior_point import base, tree_keys
 from dpjax.optimizers.interior_point import tree_planning as planning
-from dpjax.optimizers.interior_point.tree_score import Block, Items, TreeScore
+from dpjax.optimizers.interior_point.base import InteriorPoint
+from dpjax.optimizers.interior_point.tree_keys import Group, Keys, keys_of
+from dpjax.optimizers.interior_point.tree_score import NEVER, Items, items_of, split
 
 
 @frozen
-class SupportedTree(TreeScore):
+class Weights:
+    """The weights of all keys in view.
+
+    Attributes:
+      items, keys: the items below them, and the groups of keys.
+      logs: ln of the weight of a group, where the best score weighs 1; -inf where none is in view.
+      best: the best score in view, rounded down.
+    """
+
+    items: Items
+    keys: Keys
+    logs: list[Float[Array, "rows"]]
+    best: Int[Array, ""]
+
+
+@frozen
+class SupportedTree(InteriorPoint):
     """The exponential mechanism over the keys of a tree that the data support; build it by `supported_tree`."""
 
-    bounded_range: ClassVar[bool] = False  # bottom may change by more, and so may a key that comes into view
     monotone: ClassVar[bool] = True  # whether a record moves all scores the same way
 
+    bits: Any
+    limbs: int = static()
+    epsilon: Any
     delta: Any
 
-    def _log_weight_of(self, least: Array, inside: Array, level: Array, points: Int[Array, ""]) -> Float[Array, "..."]:
-        weight = super()._log_weight_of(least, inside, level, points)
-        return jnp.where((least > 0) & (inside > 0), weight, -jnp.inf)
-
-    def _block(self, items: Items, limb: Int[Array, ""], below: Float[Array, "ranks"]) -> tuple[Block, Array]:
-        subtrees = self._subtrees(items, limb)
-        empty = jnp.full(subtrees.before.shape, -jnp.inf)
-        keys = self._log_keys(items, subtrees)
-        return Block(key=keys, left=empty, right=empty, before=subtrees.before, up_to=subtrees.up_to), below
-
-    def _log_release(self, total: Float[Array, ""], points: Points) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """(ln P[some key], ln P[bottom]) from ln of the sum of all weights, from which those of `_less` are subtracted."""
-        given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "growth": self._growth()}
-        return supported.log_release(total, self._less(points.n_valid), **given, monotone=self.monotone)
+    def _score(self, items: Items, group: Group) -> Real[Array, "rows"]:
+        """The scores of keys; those above 0 are in view."""
+        before, stop, under, up_to = (items.counted(x) for x in (group.before, group.stop, group.under, group.up_to))
+        return jnp.minimum(jnp.minimum(up_to, items.points - under), stop - before)
 
     def _growth(self) -> Float[Array, ""]:
         """How many keys may come into view."""
         return 2 * jnp.asarray(self.bits, float) - 1
 
+    def _weights(self, points: Points, *silent: UInt32[Array, "limbs"]) -> Weights:
+        """The weights of all keys, with silent items in order."""
+        # Stored, since otherwise digits of wide points would be looked at again for each use of what they say.
+        items = staging.once(items_of, points, *silent)
+        keys = keys_of(items, self.bits)
+        scores = [jnp.where(group.number > 0, self._score(items, group), 0) for group in keys.groups]
+        # Counted from the best score, so that weights that matter come from small numbers: next to 250,000 epsilon, one record more would
+        # add 1.016 epsilon in float32.
+        best = jnp.max(functools.reduce(jnp.maximum, scores)).astype(jnp.int32)
+        rate = jnp.asarray(self.epsilon, float) * (1.0 if self.monotone else 0.5)
+
+        def log(score: Array, number: Array) -> Array:
+            each = rate * (score - best.astype(score.dtype)).astype(float)
+            return jnp.where(score > 0, each + jnp.log(number.astype(float)), -jnp.inf)
+
+        logs = [log(score, group.number) for score, group in zip(scores, keys.groups, strict=True)]
+        return Weights(items=items, keys=keys, logs=logs, best=best)
+
+    def _log_release(self, total: Float[Array, ""], best: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """(ln P[some key], ln P[bottom]) from ln of the sum of all weights, from which those of the best score are subtracted."""
+        given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "growth": self._growth()}
+        return supported.log_release(total, best, **given, monotone=self.monotone)
+
     def _log_law(self, points: Points, interval: Interval) -> tuple[Float[Array, "2"], Float[Array, ""]]:
         """ln of the probabilities of the keys in the interval and of all others, and that of bottom."""
-        return self._released(self._log_masses(points, interval), points)
+        everything = wide.largest(jnp.asarray(self.bits, jnp.int32), self.limbs + 1)
+        ends = [wide.resize(wide.minimum(end, everything), self.limbs) for end in (interval.low, interval.high)]
+        weights = self._weights(points, *ends)
+        beyond = [wide.less(everything, end) for end in (interval.low, interval.high)]
+        low, high = (jnp.where(out, NEVER, at) for out, at in zip(beyond, weights.items.silent, strict=True))
+        # The interval's low end is one of the items up to a key in it, its high end is not.
+        return self._released(weights, [(low < group.up_to) & (high >= group.up_to) for group in weights.keys.groups])
 
-    def _released(self, masses: Float[Array, "2"], points: Points) -> tuple[Float[Array, "2"], Float[Array, ""]]:
-        """ln of the probabilities of the parts of the sum of all weights, and that of bottom."""
+    def _released(
+        self, weights: Weights, good: Sequence[Bool[Array, "rows"]]
+    ) -> tuple[Float[Array, "2"], Float[Array, ""]]:
+        """ln of the probabilities of good keys and of all others, and that of bottom."""
+        masses = split(jnp.stack(good), jnp.stack(weights.logs))
         total = logspace.logsumexp(masses)
-        log_some, log_none = self._log_release(total, points)
+        log_some, log_none = self._log_release(total, weights.best)
         return log_some + masses - logspace.finite(total), log_none
 
     def law(self, points: Points, interval: Interval) -> Float[Array, "2"]:
@@ -115,18 +163,18 @@ class SupportedTree(TreeScore):
 
     def draw(self, key: Array, points: Points) -> Any:
         key_some, key_which = jax.random.split(key)
-        drawn, total = self._drawn(key_which, points)
-        return drawn, random.bernoulli(key_some, *self._log_release(total, points)), {}
+        weights = self._weights(points)
+        most = jnp.max(functools.reduce(jnp.maximum, weights.logs))
+        each = [jnp.exp(log - logspace.finite(most)) for log in weights.logs]
+        total = most + jnp.log(jnp.sum(sum(each)))
+        chosen = tree_keys.chosen(key_which, weights.items, weights.keys, each)
+        return chosen, random.bernoulli(key_some, *self._log_release(total, weights.best)), {}
 
     def sound(self) -> Bool[Array, ""]:
-        # With other offsets a key that comes into view could weigh more than e^epsilon.
-        offsets = [jnp.asarray(offset, float) for offset in jax.tree.leaves(self.offsets)]
-        return super().sound() & (jnp.asarray(self.delta, float) > 0) & jnp.all(jnp.stack(offsets) == 0)
+        return super().sound() & (jnp.asarray(self.delta, float) > 0)
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta) under ADD_OR_REMOVE_ONE; none if the offsets were replaced by others than 0."""
-        if any(planning.numbers(self.offsets)):
-            return Guarantee.none(ADD_OR_REMOVE_ONE)
+        """(epsilon, delta) under ADD_OR_REMOVE_ONE."""
         epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("epsilon", "delta"))
         return Guarantee(epsilon, delta, ADD_OR_REMOVE_ONE)
 
@@ -222,7 +270,7 @@ def least_n(bits: int, epsilon: float, delta: float, beta: float) -> int:
 def supported_tree(*, bits: int, epsilon: Any, delta: Any) -> SupportedTree:
     """The exponential mechanism over the keys of a search tree that the data support; see the module.
 
-    A run processes 32 levels of the tree at once, which takes 3 kB for each point: 3 GB for a million points.
+    A run takes about 130 bytes for each point of up to 64 bits, and twice as much at 1,024 bits.
 
     Formal guarantees: (epsilon, delta) under ADD_OR_REMOVE_ONE, for any data (proved in the module); an answer is always an interior
     point. Not promised: protection from floating-point side channels; a cryptographic generator.
@@ -241,10 +289,4 @@ def supported_tree(*, bits: int, epsilon: Any, delta: Any) -> SupportedTree:
     >>> tree_score(bits=1024, epsilon=1.0).sample_size(beta=0.1)
     730
     """
-    fields = base.domain(bits)
-    return SupportedTree(
-        **fields,
-        epsilon=arguments.epsilon(epsilon),
-        delta=arguments.delta(delta),
-        offsets=planning.offsets(a=0.0),
-    )
+    return SupportedTree(**base.domain(bits), epsilon=arguments.epsilon(epsilon), delta=arguments.delta(delta))

@@ -114,13 +114,11 @@ def items_of(points: Points, *silent: UInt32[Array, "limbs"]) -> Items:
         moved = x[jnp.minimum(index - (index > place).astype(jnp.int32), x.shape[0] - 1)]
         x = wide.select(index == place, jnp.broadcast_to(extra, moved.shape), moved)
         places.append(place)
-    one = wide.one(x.shape[1])
-    tail = wide.bit_length(x ^ wide.subtract(x, one[None])) - 1
     return Items(
         x=x,
         n=points.n_valid + len(silent),
         silent=jnp.stack([*places, *[NEVER] * (2 - len(places))]).astype(jnp.int32),
-        tail=jnp.where(wide.is_zero(x), -1, tail),
+        tail=jnp.where(wide.is_zero(x), -1, wide.trailing_zeros(x)),
         apart=jnp.append(NEVER, wide.bit_length(x[1:] ^ x[:-1])),
     )
 
@@ -312,24 +310,20 @@ class TreeScore(InteriorPoint):
     # Sampler ----------------------------------------------------------------------------------------------------
 
     def draw(self, key: Array, points: Points) -> Any:
-        return self._drawn(key, points)[0], jnp.bool_(True), {}
-
-    def _drawn(self, key: Array, points: Points) -> tuple[UInt32[Array, "limbs"], Float[Array, ""]]:
-        """(a key with items below it, or one of an empty subtree; ln of the sum of all weights)."""
         key_limbs, key_height, key_bits = jax.random.split(key, 3)
         # An item at 0 that counts nothing: then there is one even where there are no points.
         items = items_of(points, jnp.zeros((self.limbs,), jnp.uint32))
-        entry, total = self._entry(key_limbs, items)
+        entry = self._entry(key_limbs, items)
         height = jnp.where(entry.kind == 0, entry.root, self._height(key_height, items, entry))
         # The digits above the root's last one; its own, if the key is the root or on its right; random ones; the key's last one.
-        above = _from_digit(items.x[entry.row], entry.root + 1)
+        above = wide.multiple(items.x[entry.row], entry.root + 1)
         own = jnp.where(entry.kind == 1, np.uint32(0), wide.power_of_two(entry.root, self.limbs))
-        free = _from_digit(wide.random_bits(key_bits, entry.root, self.limbs), height + 1)
+        free = wide.multiple(wide.random_bits(key_bits, entry.root, self.limbs), height + 1)
         drawn = above | own | jnp.where(entry.kind == 0, np.uint32(0), free) | wide.power_of_two(height, self.limbs)
-        return jnp.where(entry.kind == 3, np.uint32(0), drawn), total
+        return jnp.where(entry.kind == 3, np.uint32(0), drawn), jnp.bool_(True), {}
 
-    def _entry(self, key: Array, items: Items) -> tuple[Entry, Float[Array, ""]]:
-        """One of the key 0, the keys with items below them and the empty subtrees, by their weights; and ln of their sum.
+    def _entry(self, key: Array, items: Items) -> Entry:
+        """One of the key 0, the keys with items below them and the empty subtrees, by their weights.
 
         Limb by limb one of its entries is drawn, and a coin decides whether it replaces the one before.
         """
@@ -358,8 +352,8 @@ class TreeScore(InteriorPoint):
         zero = Entry(kind=jnp.int32(3), root=nothing, row=nothing, rank=nothing)
         below = jnp.full((items.rows + 1,), -jnp.inf)
         limbs = jnp.arange(self.limbs, dtype=jnp.int32)
-        (_, total, chosen), _ = lax.scan(step, (below, self._log_zero(items)[0], zero), limbs)
-        return chosen, total
+        (_, _, chosen), _ = lax.scan(step, (below, self._log_zero(items)[0], zero), limbs)
+        return chosen
 
     def _height(self, key: Array, items: Items, entry: Entry) -> Int[Array, ""]:
         """How many trailing zeros a key drawn from an empty subtree has: fewer than its parent."""
@@ -421,11 +415,6 @@ def _running_sums(logs: Float[Array, "n ranks"]) -> Float[Array, "n ranks"]:
         before = jnp.pad(logs[:-step], ((step, 0), (0, 0)), constant_values=-jnp.inf)
         logs, step = logspace.logaddexp(logs, before), 2 * step
     return logs
-
-
-def _from_digit(x: UInt32[Array, "limbs"], digit: Int[Array, ""]) -> UInt32[Array, "limbs"]:
-    """x without its digits below this one."""
-    return wide.shift_left(wide.shift_right(x, digit), digit)
 
 
 def tree_score(*, bits: int, epsilon: Any, offsets: Offsets | None = None) -> TreeScore:

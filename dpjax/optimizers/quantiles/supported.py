@@ -73,13 +73,15 @@ from dpjax.data.points import Points
 from dpjax.data.sample import bucket
 from dpjax.domains.events import Interval
 from dpjax.optimizers.interior_point import base as solvers
-from dpjax.optimizers.interior_point import tree_planning as planning
 from dpjax.optimizers.interior_point.supported_tree import SupportedTree
-from dpjax.optimizers.interior_point.tree_score import Items, Subtrees
+from dpjax.optimizers.interior_point.tree_keys import Group
+from dpjax.optimizers.interior_point.tree_score import Items
 from dpjax.optimizers.quantiles import base
 from dpjax.optimizers.quantiles.base import MOST_POINTS, ranks
 from dpjax.optimizers.quantiles.independent import IndependentQuantiles
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
+
+TINY = 2.0**-100  # a score above 0 that adds nothing to any other
 
 
 @frozen
@@ -98,30 +100,14 @@ class _Ranked(SupportedTree):
     m: Int[Array, ""]
     width: Float[Array, ""]
 
-    def _less(self, points: Int[Array, ""]) -> Int[Array, ""]:
-        """About the best score that many keys have."""
-        return self.m
-
-    def _log_key(self, inside: Array, under: Array, up_to: Array, points: Array) -> Float[Array, "*s"]:
-        """ln of the weight of a key with so many of the window's points in its subtree, less than it, and up to it.
-
-        It is in view from the first point of the window to the last: a score next to 0 may be rounded to it, or below.
-        """
+    def _score(self, items: Items, group: Group) -> Float[Array, "rows"]:
+        before, stop, under, up_to = (items.counted(x) for x in (group.before, group.stop, group.under, group.up_to))
         error = jnp.maximum(jnp.maximum(self.centre - up_to.astype(float), under.astype(float) - self.centre), 0.0)
-        score = jnp.minimum(inside.astype(float), (self.m.astype(float) - error) / self.width)
-        rate = jnp.asarray(self.epsilon, float) / 2
-        seen = (inside > 0) & (up_to > 0) & (under < points)
-        return jnp.where(seen, rate * (jnp.maximum(score, 0.0) - self.m.astype(float)), -jnp.inf)
-
-    def _log_keys(self, items: Items, subtrees: Subtrees) -> Float[Array, "32 rows"]:
-        before, under, up_to = (items.counted(x) for x in (subtrees.before, subtrees.under, subtrees.up_to))
-        inside = items.counted(items.index[None] + 1) - before
-        return jnp.where(subtrees.last, self._log_key(inside, under, up_to, items.points), -jnp.inf)
-
-    def _log_zero(self, items: Items) -> tuple[Float[Array, ""], Int[Array, ""]]:
-        _, zeros = super()._log_zero(items)
-        points = items.counted(zeros)
-        return self._log_key(points, jnp.zeros_like(points), points, items.points), zeros
+        least = (self.m.astype(float) - error) / self.width
+        # From the first point of the window to the last keys are in view, though a score next to 0 may be rounded to it, or below.
+        seen = (stop > before) & (up_to > 0) & (under < items.points)
+        score = jnp.minimum((stop - before).astype(float), jnp.maximum(least, TINY))
+        return jnp.where(seen, score, 0.0)
 
     def _growth(self) -> Float[Array, ""]:
         return growth(jnp.asarray(self.bits, float))
@@ -158,7 +144,6 @@ def windows(
             limbs=quantiles.limbs,
             epsilon=epsilon,
             delta=delta,
-            offsets=planning.offsets(a=0.0),
             centre=m.astype(float) + rest,
             m=m,
             width=width,
