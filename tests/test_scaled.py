@@ -165,13 +165,14 @@ def test_what_leading_words_do_not_show_decides():
 
 @pytest.mark.slow
 def test_trials_and_laws_on_scaled_points_are_those_on_whole_rows():
-    """For the same keys: the sample row by row, the answers of four learners, and exact failure probabilities."""
+    """For the same keys: the sample row by row, the answers of five learners, and exact failure probabilities."""
     law = concept.log_uniform(bits=BITS)
     learners = (
         thresholds.erm(bits=BITS),
         thresholds.exponential(bits=BITS, epsilon=1.0),
         thresholds.rec_concave(bits=BITS, epsilon=1.0, delta=1e-6, alpha=0.2, depth=2),
         thresholds.binary_search(bits=BITS, epsilon=500.0),
+        thresholds.supported(bits=BITS, epsilon=1.0, delta=1e-6, alpha=0.8),
     )
 
     @jax.jit

@@ -46,7 +46,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
 from dpjax.accounting import REPLACE_ONE, Guarantee
-from dpjax.core import arguments, bisection
+from dpjax.core import arguments, bisection, sums
 from dpjax.core.pytree import frozen, static
 from dpjax.core.staging import once
 from dpjax.data.algorithm import whole
@@ -54,6 +54,7 @@ from dpjax.data.points import Points
 from dpjax.data.sample import Sample
 from dpjax.domains import wide
 from dpjax.domains.events import Accurate, Interval
+from dpjax.domains.scaled import Scaled
 from dpjax.learners.thresholds.base import ThresholdLearner, domain
 from dpjax.optimizers.interior_point.supported_tree import SupportedTree, judged, log_three_powers
 from dpjax.optimizers.interior_point.tree_keys import Group
@@ -116,6 +117,8 @@ class ThresholdSupported(ThresholdLearner):
       wider: limbs of a point of the tree (static).
     """
 
+    takes_scaled: ClassVar[bool] = True
+
     bits: Any
     epsilon: Any
     delta: Any
@@ -131,7 +134,7 @@ class ThresholdSupported(ThresholdLearner):
         bits = jnp.asarray(self.bits, jnp.int32) + 2
         limbs = self.wider
         valid, n = sample.valid, sample.n_valid
-        x = wide.select(valid, _odd(wide.resize(sample.x, limbs), 1), ~jnp.zeros((limbs,), jnp.uint32)[None])
+        x = wide.select(valid, _points(sample.x, limbs), ~jnp.zeros((limbs,), jnp.uint32)[None])
         y = jnp.where(valid, sample.y, 0)
         if not sample.ordered:
             x, y = wide.sort(x, y)
@@ -141,7 +144,7 @@ class ThresholdSupported(ThresholdLearner):
         # Of the first `items` items, which begin with the extra points at 1, so many are examples, and so many of these have the label 1.
         items = jnp.arange(x.shape[0] + 1, dtype=jnp.int32)
         x = wide.select(items[:-1] == n + 1, last[None], x)
-        examples, ones = jnp.clip(items - 1, 0, n), jnp.cumsum(jnp.pad(y, (2, 1)), dtype=jnp.int32)
+        examples, ones = jnp.clip(items - 1, 0, n), sums.running(jnp.pad(y, (2, 1)))
         room = self.room(n)
         tree = _Thresholds(
             bits=bits,
@@ -199,6 +202,15 @@ class ThresholdSupported(ThresholdLearner):
         bits, epsilon, delta = (arguments.known(name, getattr(self, name)) for name in ("bits", "epsilon", "delta"))
         general, needed = bounds.agnostic(1, own / 2, beta / 2), errors(int(bits), epsilon, delta, beta / 2)
         return whole(max(general, bisection.least_int(lambda n: float(self.room(np.int64(n), np)) >= needed, 1)))
+
+
+def _points(x: Any, limbs: int) -> UInt32[Array, "rows limbs"]:
+    """The points 2x + 3 of examples at x, whole rows or `Scaled`."""
+    if not isinstance(x, Scaled):
+        return _odd(wide.resize(x, limbs), 1)
+    centre = _odd(wide.resize(x.centre, limbs), 1)
+    doubled = Scaled(centre=centre, digits=x.digits, exponent=x.exponent + 1, below=x.below)
+    return doubled.at(jnp.arange(x.shape[0], dtype=jnp.int32))
 
 
 def _odd(x: UInt32[Array, "*n limbs"], more: int) -> UInt32[Array, "*n limbs"]:

@@ -42,8 +42,8 @@ domain enters by the logarithm of its number of bits. At epsilon = 1, beta = 0.1
 *Why three.* Let half of the points approach a key from below, at distances of all scales, and half from above: subtrees of w points around
 it have n - w points outside, half of them on each side, so that u is (n - w)/2 at their ends, and n/3 at best.
 
-*Law and sampler.* Most keys on a search path have the same points below them, so that n points form at most 6n groups of keys of equal score
-(`tree_keys`): these are weighed, one is drawn, and one of its keys. The number of bits enters by the digits of the points alone.
+*Law and sampler.* Most keys on a search path have the same points below them: n points form at most 6n groups of keys of equal score
+(`tree_keys`). These are weighed, one is drawn, and one of its keys. The number of bits enters by the digits of the points alone.
 
 *Literature.* Bun, Nissim, Stemmer and Vadhan (2015, arXiv 1504.07553) choose the length of a prefix that many points share, and then
 the prefix, both by recursion; TreeLog (CLNSS §1.3.3) walks down a path. Here one choice does it, and a recursion on lengths, which

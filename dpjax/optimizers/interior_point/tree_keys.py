@@ -80,7 +80,7 @@ def keys_of(items: Items, bits: Int[Array, ""]) -> Keys:
     high = jnp.minimum(gap[left], gap[right])
     exists = _inner(items) & (gap[left] > gap[:-1])
     around = staging.once(_around, items, gap[:-1])  # stored, since otherwise each use would look for copies anew
-    several = _run(jnp.roll(items.x, 1, axis=0), exists, gap[:-1], high, (left, right), around)
+    several = _run(items.x, exists, gap[:-1], high, (left, right), around)
     high = jnp.minimum(gap[:-1], gap[1:])
     exists = (high > items.tail) & (index < items.n)
     itself = index, index + 1
@@ -95,7 +95,7 @@ def _run(
     ends: tuple[Array, Array],
     around: tuple[Array, Array],
 ) -> Run:
-    """Runs with items x and these ends, from their lowest keys, which have so many items before them and up to them."""
+    """Runs with items x among others and these ends, from their lowest keys, with so many items before them and up to them."""
     before, stop = ends
     ones = packed.count(_between(x, low, high))
 
@@ -176,7 +176,7 @@ def drawn(key: Array, items: Items, keys: Keys, row: Int[Array, ""], group: Int[
     several, kind = group // 3, group % 3
     single, joined = keys.runs
     low, high = (jnp.where(several, b[row], a[row]) for a, b in ((single.low, joined.low), (single.high, joined.high)))
-    x = items.x[jnp.maximum(row - several, 0)]
+    x = items.x[row]  # above the lowest key, all items of a run have the same digits
     digits = _between(jnp.where(kind == RIGHT, ~x, x), low, high)
     height = jnp.where(kind == OWN, low, _any_one(key, digits))
     return wide.multiple(x, height + 1) | wide.power_of_two(height, x.shape[0])
