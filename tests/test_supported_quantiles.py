@@ -12,6 +12,7 @@ from builders import slow, thorough
 import dpjax
 from dpjax import Points
 from dpjax.domains import wide
+from dpjax.domains.events import Interval
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles.supported import budgets, growth, least_m, least_m_of_run, log_least_weight
 from dpjax.verify.plain.quantiles import supported_laws, supported_scores
@@ -247,3 +248,27 @@ def test_a_delta_whose_parts_float32_cannot_hold_is_refused():
     given = {"bits": 8, "fractions": [i / 71 for i in range(1, 71)], "epsilon": 1400.0, "beta": 0.1}
     with pytest.raises(ValueError, match="delta must be >="):
         quantiles.supported(**given, delta=8e-37)
+
+
+def test_one_point_among_many_adds_epsilon_at_most():
+    """Scores of size m/w were rounded in float32: next to m = 100,000 one point more moved bottom's logarithm by 1.008 epsilon."""
+    m, epsilon = 100_000, 1.0
+    made = quantiles.supported(bits=64, fractions=[0.3], epsilon=epsilon, delta=1e-6, m=m)
+    three = np.asarray(wide.from_ints([2**63 - 5, 2**63 + 1000, 2**63 + 2**40], 64))
+
+    @jax.jit
+    def logs(made, points):
+        window = jax.tree.map(lambda leaf: leaf[0], made._windows(points))
+        low, high = wide.from_ints([2**63 + 1000, 2**63 + 1001], 65)
+        keys, bottom = window.tree._log_law(window.points, Interval(low=low, high=high))
+        return jnp.stack([keys[0], bottom])
+
+    for n in (3 * m, 3 * m + 1):
+        laws = []
+        for more in (0, 1):
+            first, middle = int(0.3 * n) - m // 3, m // 2 + more
+            x = np.repeat(three, [first, middle, n - first - m // 2], axis=0)
+            rows = np.pad(x, ((0, 3 * m + 4 - len(x)), (0, 0)))
+            points = Points(x=jnp.asarray(rows), n_valid=jnp.int32(n + more), ordered=True)
+            laws.append(np.asarray(logs(made, made.prepare(points)), float))
+        assert np.max(np.abs(laws[1] - laws[0])) <= epsilon * (1 + 1e-3)

@@ -147,7 +147,7 @@ def concatenate(*parts: UInt32[Array, "_ limbs"]) -> UInt32[Array, "n limbs"]:
 
 
 def power_of_two(exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
-    """2^exponent for a traced exponent >= 0 (0 when that does not fit)."""
+    """2^exponent for a traced exponent (0 when that does not fit, or is no integer)."""
     return scaled(jnp.ones(jnp.shape(exponent), jnp.uint32), exponent, limbs)
 
 

@@ -83,12 +83,13 @@ class _Thresholds(SupportedTree):
         """L of the keys."""
         return self.errors[items.counted(group.under)]
 
-    def _score(self, items: Items, group: Group) -> Int[Array, "rows"]:
+    def _score(self, items: Items, group: Group) -> tuple[Int[Array, "rows"], Float[Array, "rows"]]:
         under, up_to = items.counted(group.under), items.counted(group.up_to)
         before, stop = (self.points_before[items.counted(x)] for x in (group.before, group.stop))
         score = jnp.minimum(stop - before, self.room - self._missed(items, group))
         # Keys of points are none of thresholds, nor are those behind the last extra point.
-        return jnp.where((under == up_to) & (under < items.points), score, 0)
+        in_view = (under == up_to) & (under < items.points) & (score > 0)
+        return jnp.where(in_view, score, 0), jnp.zeros_like(score, float)
 
     def _growth(self) -> Float[Array, ""]:
         return 2.0 * (self.room + 1).astype(float) * (jnp.asarray(self.bits, float) - 1)

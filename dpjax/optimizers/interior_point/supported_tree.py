@@ -60,7 +60,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Real, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
@@ -83,7 +83,7 @@ class Weights:
 
     Attributes:
       items, keys: the items below them, and the groups of keys.
-      logs: ln of the weight of a group, where the best score weighs 1; -inf where none is in view.
+      logs: ln of the weight of a group, where a score of `best` weighs 1; -inf where none is in view.
       best: the best score in view, rounded down.
     """
 
@@ -104,10 +104,10 @@ class SupportedTree(InteriorPoint):
     epsilon: Any
     delta: Any
 
-    def _score(self, items: Items, group: Group) -> Real[Array, "rows"]:
-        """The scores of keys; those above 0 are in view."""
+    def _score(self, items: Items, group: Group) -> tuple[Int[Array, "rows"], Float[Array, "rows"]]:
+        """The scores of keys, each as an integer and what is to be added to it, from 0 to 1; those above 0 are in view."""
         before, stop, under, up_to = (items.counted(x) for x in (group.before, group.stop, group.under, group.up_to))
-        return jnp.minimum(jnp.minimum(up_to, items.points - under), stop - before)
+        return jnp.minimum(jnp.minimum(up_to, items.points - under), stop - before), jnp.zeros_like(up_to, float)
 
     def _growth(self) -> Float[Array, ""]:
         """How many keys may come into view."""
@@ -118,17 +118,22 @@ class SupportedTree(InteriorPoint):
         # Stored, since otherwise digits of wide points would be looked at again for each use of what they say.
         items = staging.once(items_of, points, *silent)
         keys = keys_of(items, self.bits)
-        scores = [jnp.where(group.number > 0, self._score(items, group), 0) for group in keys.groups]
+
+        def score(group: Group) -> tuple[Array, Array]:
+            whole, part = self._score(items, group)
+            return jnp.where(group.number > 0, whole, 0), jnp.where(group.number > 0, part, 0.0)
+
+        scores = [score(group) for group in keys.groups]
         # Counted from the best score, so that weights that matter come from small numbers: next to 250,000 epsilon, one record more would
         # add 1.016 epsilon in float32.
-        best = jnp.max(functools.reduce(jnp.maximum, scores)).astype(jnp.int32)
+        best = jnp.max(functools.reduce(jnp.maximum, [whole for whole, _ in scores]))
         rate = jnp.asarray(self.epsilon, float) * (1.0 if self.monotone else 0.5)
 
-        def log(score: Array, number: Array) -> Array:
-            each = rate * (score - best.astype(score.dtype)).astype(float)
-            return jnp.where(score > 0, each + jnp.log(number.astype(float)), -jnp.inf)
+        def log(whole: Array, part: Array, number: Array) -> Array:
+            each = rate * ((whole - best).astype(float) + part)
+            return jnp.where((whole > 0) | (part > 0), each + jnp.log(number.astype(float)), -jnp.inf)
 
-        logs = [log(score, group.number) for score, group in zip(scores, keys.groups, strict=True)]
+        logs = [log(*score, group.number) for score, group in zip(scores, keys.groups, strict=True)]
         return Weights(items=items, keys=keys, logs=logs, best=best)
 
     def _log_release(self, total: Float[Array, ""], best: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:

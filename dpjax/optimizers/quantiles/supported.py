@@ -89,25 +89,45 @@ class _Ranked(SupportedTree):
     """The tree whose keys are weighed by their rank errors, too, for one window of points.
 
     Attributes:
-      centre: f n less the number of points in front of the window.
+      rest: f n less the number of points in front of the window, less m; from 0 to 1.
       m: more than any rank error of an answer.
       width: w.
     """
 
     monotone: ClassVar[bool] = False
 
-    centre: Float[Array, ""]
+    rest: Float[Array, ""]
     m: Int[Array, ""]
     width: Float[Array, ""]
 
-    def _score(self, items: Items, group: Group) -> Float[Array, "rows"]:
+    def _score(self, items: Items, group: Group) -> tuple[Int[Array, "rows"], Float[Array, "rows"]]:
         before, stop, under, up_to = (items.counted(x) for x in (group.before, group.stop, group.under, group.up_to))
-        error = jnp.maximum(jnp.maximum(self.centre - up_to.astype(float), under.astype(float) - self.centre), 0.0)
-        least = (self.m.astype(float) - error) / self.width
-        # From the first point of the window to the last keys are in view, though a score next to 0 may be rounded to it, or below.
+        whole, part = self._deep(under, up_to)
+        fewer = stop - before <= whole
+        # From the first point of the window to the last keys are in view, though a score next to 0 may be rounded to it.
         seen = (stop > before) & (up_to > 0) & (under < items.points)
-        score = jnp.minimum((stop - before).astype(float), jnp.maximum(least, TINY))
-        return jnp.where(seen, score, 0.0)
+        return jnp.where(seen, jnp.minimum(stop - before, whole), 0), jnp.where(
+            seen & ~fewer, jnp.maximum(part, TINY), 0.0
+        )
+
+    def _deep(
+        self, under: Int[Array, "rows"], up_to: Int[Array, "rows"]
+    ) -> tuple[Int[Array, "rows"], Float[Array, "rows"]]:
+        """(m - e)/w, or 0 if it is negative, as an integer and a part of 1.
+
+        In integers: at the size of m/w = 100,000 floats have so few digits behind the point that one record more would add 1.008 epsilon.
+        """
+        below, above = self.m - up_to, under - self.m  # at most one of them is positive
+        ranks_off = jnp.where(below >= 0, below, jnp.maximum(above - 1, 0))
+        more = jnp.where(below >= 0, self.rest, jnp.where(above > 0, 1 - self.rest, 0.0))
+        left = jnp.maximum(self.m - ranks_off, 0)
+        # left/w = 2 left - share left, of which the share is below 1: its float must not be rounded to 1.
+        share = jnp.minimum(2 - 1 / self.width, 1 - 2.0**-24) * 2.0**32
+        taken, digits = ranks(share.astype(jnp.uint32), left)
+        rest = digits.astype(float) * 2.0**-32 + more / self.width
+        up = jnp.ceil(rest)
+        whole = 2 * left - taken.astype(jnp.int32) - up.astype(jnp.int32)
+        return jnp.maximum(whole, 0), jnp.where(whole >= 0, up - rest, 0.0)
 
     def _growth(self) -> Float[Array, ""]:
         return growth(jnp.asarray(self.bits, float))
@@ -144,7 +164,7 @@ def windows(
             limbs=quantiles.limbs,
             epsilon=epsilon,
             delta=delta,
-            centre=m.astype(float) + rest,
+            rest=rest,
             m=m,
             width=width,
         )
