@@ -102,17 +102,13 @@ class _Ranked(SupportedTree):
 
     def _score(self, items: Items, group: Group) -> tuple[Int[Array, "rows"], Float[Array, "rows"]]:
         before, stop, under, up_to = (items.counted(x) for x in (group.before, group.stop, group.under, group.up_to))
-        whole, part = self._deep(under, up_to)
-        fewer = stop - before <= whole
+        inside, (whole, part) = stop - before, self._deep(under, up_to)
+        whole, part = jnp.minimum(inside, whole), jnp.where(inside <= whole, 0.0, jnp.maximum(part, TINY))
         # From the first point of the window to the last keys are in view, though a score next to 0 may be rounded to it.
-        seen = (stop > before) & (up_to > 0) & (under < items.points)
-        return jnp.where(seen, jnp.minimum(stop - before, whole), 0), jnp.where(
-            seen & ~fewer, jnp.maximum(part, TINY), 0.0
-        )
+        seen = (inside > 0) & (up_to > 0) & (under < items.points)
+        return jnp.where(seen, whole, 0), jnp.where(seen, part, 0.0)
 
-    def _deep(
-        self, under: Int[Array, "rows"], up_to: Int[Array, "rows"]
-    ) -> tuple[Int[Array, "rows"], Float[Array, "rows"]]:
+    def _deep(self, under: Int[Array, "rows"], up_to: Int[Array, "rows"]) -> tuple[Array, Array]:
         """(m - e)/w, or 0 if it is negative, as an integer and a part of 1.
 
         In integers: at the size of m/w = 100,000 floats have so few digits behind the point that one record more would add 1.008 epsilon.
