@@ -20,6 +20,7 @@ WORDS = {
     "exponential": "exponential mechanism",
     "hashed": "hashed exponential mechanism",
     "histogram_learner": "histogram of labelled points",
+    "sparse_histogram_learner": "sparse histogram of labelled points",
     "interior.threshold_learner": "interior point around the boundary",
     "inverse_sensitivity": "inverse sensitivity",
     "joint": "JointExp",

@@ -142,7 +142,8 @@ class ThresholdSupported(ThresholdLearner):
         first = wide.one(limbs)
         last = wide.add(wide.power_of_two(bits - 1, limbs), wide.from_uint32(jnp.uint32(3), limbs))
         x = wide.concatenate(first[None], x, ~jnp.zeros((1, limbs), jnp.uint32))
-        # Of the first `items` items, which begin with the extra points at 1, so many are examples, and so many of these have the label 1.
+        # The first item stands for T points, and so does the one behind all examples. Of the first `items` items so many are examples, and
+        # so many of these have the label 1.
         items = jnp.arange(x.shape[0] + 1, dtype=jnp.int32)
         x = wide.select(items[:-1] == n + 1, last[None], x)
         examples, ones = jnp.clip(items - 1, 0, n), sums.running(jnp.pad(y, (2, 1)))
@@ -157,7 +158,8 @@ class ThresholdSupported(ThresholdLearner):
             room=room,
             examples=n,
         )
-        return View(points=Points(x=once(lambda x: x, x), n_valid=n + 2, ordered=True), tree=tree)
+        x = once(lambda x: x, x)  # else the doubling would be done again for each use of a point
+        return View(points=Points(x=x, n_valid=n + 2, ordered=True), tree=tree)
 
     def room(self, n: Any, xp: Any = jnp) -> Any:
         """T for n examples; on the host a hair less, as programs round alpha."""
