@@ -478,7 +478,6 @@ def test_one_example_among_many_adds_epsilon_at_most(n):
             given = {"errors": jnp.asarray(wrong, jnp.int32), "points_before": jnp.asarray(counts, jnp.int32)}
             given |= {"room": jnp.int32(room), "examples": jnp.int32(n)}
             tree = dataclasses.replace(view.tree, **given)
-
             event = learner.check_event((xs[1] + 1, xs[2] + 1))
             losses.append(float(law(learner, dataclasses.replace(view, tree=tree), event)))
         assert 0.99 * epsilon < abs(losses[0] - losses[1]) <= epsilon * (1 + 1e-5)

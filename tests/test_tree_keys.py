@@ -78,10 +78,9 @@ def test_keys_of_larger_trees_too(bits, low, limbs):
         items = [x << low for x in few]
         keys = groups(padded(items, bits, limbs), jnp.int32(len(items)), jnp.int32(bits))
         expected = listed(few, bits - low)
-        if (
-            low
-        ):  # below the level of an item that is not 0, no key has items; the item 0 has one more key for each level
-            expected[0, few.count(0), few.count(0), few.count(0)] += low if few[0] == 0 else 0
+        # Below the level of an item that is not 0, no key has items; the item 0 has one more key for each level.
+        zeros = few.count(0)
+        expected[0, zeros, zeros, zeros] += low if zeros else 0
         assert counted(keys) == +expected
 
 

@@ -147,7 +147,7 @@ def concatenate(*parts: UInt32[Array, "_ limbs"]) -> UInt32[Array, "n limbs"]:
 
 
 def power_of_two(exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
-    """2^exponent for a traced exponent (0 when that does not fit, or is no integer)."""
+    """2^exponent for a traced exponent; 0 where that does not fit, or where the exponent is negative."""
     return scaled(jnp.ones(jnp.shape(exponent), jnp.uint32), exponent, limbs)
 
 
@@ -181,7 +181,7 @@ def multiple(x: UInt32[Array, "*#n limbs"], exponent: Int[Array, "*#n"]) -> UInt
 
 
 def digits_from(exponent: Int[Array, "*n"], limbs: int) -> UInt32[Array, "*n limbs"]:
-    """Masks of the digits that stand for 2^exponent and more, a traced exponent: all digits, if it is negative.
+    """A mask of the digits that stand for 2^exponent or more, for a traced exponent; of all digits, if it is negative.
 
     >>> [hex(mask) for mask in to_ints(digits_from(jnp.array([4, 32]), 2))]
     ['0xfffffffffffffff0', '0xffffffff00000000']
@@ -201,8 +201,7 @@ def _shifted(x: UInt32[Array, "*#n"], amount: Int[Array, "*#n"]) -> UInt32[Array
 
 # ------------------------------------------------------------------------------------------------- comparing, adding
 # A few limbs are compared, and their carries found, one after the other. Beyond, both are decided all at once on bit masks with one bit
-# a limb (bit i for the limb of weight 2^(32 i)): no chain of dependent steps, and a graph whose size does not grow with the width. These
-# bits are computed by arithmetic: XLA's CPU makes branches of comparisons that it adds up, and an addition took seven times as long.
+# a limb (bit i for the limb of weight 2^(32 i)): no chain of dependent steps, and a graph whose size does not grow with the width.
 # An algorithm calls each dozens of times: as functions of their own (jit) they are traced, batched and lowered once per shape.
 
 
@@ -212,23 +211,16 @@ def _significance(x: Array) -> Int[Array, "*n limbs"]:
     return jnp.asarray(np.arange(x.shape[-1] - 1, -1, -1).reshape(shape), jnp.int32)
 
 
-def _borrows(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[Array, "*n limbs"]:
-    """1 where a < b, else 0, limb by limb."""
-    return ((~a & b) | ((~a | b) & (a - b))) >> np.uint32(31)
+def _pack(bits: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n words"]:
+    """One bit per limb, packed into a wide number: the last limb's bit is the least significant.
 
-
-def _zeros(x: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
-    """1 where a limb is 0, else 0."""
-    return np.uint32(1) ^ ((x | (~x + np.uint32(1))) >> np.uint32(31))
-
-
-def _pack(bits: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n words"]:
-    """One bit, 0 or 1, per limb, packed into a wide number: the last limb's bit is the least significant."""
+    Bits are shifted, not selected: XLA's CPU makes branches of a select that it adds up, if there is no padding (32 limbs, 64, ...).
+    """
     limbs = bits.shape[-1]
     words = limbs_for(limbs)
     lead = [(0, 0)] * (bits.ndim - 1) + [(32 * words - limbs, 0)]
     padded = jnp.pad(bits, lead).reshape(*bits.shape[:-1], words, 32)
-    return jnp.sum(padded << _significance(padded).astype(jnp.uint32), axis=-1, dtype=jnp.uint32)
+    return jnp.sum(padded.astype(jnp.uint32) << _significance(padded).astype(jnp.uint32), axis=-1, dtype=jnp.uint32)
 
 
 def _unpack(mask: UInt32[Array, "*n words"], limbs: int) -> UInt32[Array, "*n limbs"]:
@@ -243,7 +235,7 @@ def less(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> Bool[A
     """a < b: the most significant limb in which they differ decides, that is, the higher of two masks."""
     if a.shape[-1] > _UNROLLED:
         a, b = jnp.broadcast_arrays(a, b)
-        return less(_pack(_borrows(b, a)), _pack(_borrows(a, b)))
+        return less(_pack(a > b), _pack(a < b))
     *above, (low_a, low_b) = zip(columns(a), columns(b), strict=True)
     result = low_a < low_b
     for x, y in reversed(above):
@@ -269,7 +261,7 @@ def is_zero(a: UInt32[Array, "*n limbs"]) -> Bool[Array, "*n"]:
     return equal(a, jnp.zeros_like(a))
 
 
-def _carries(generate: UInt32[Array, "*n limbs"], propagate: UInt32[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
+def _carries(generate: Bool[Array, "*n limbs"], propagate: Bool[Array, "*n limbs"]) -> UInt32[Array, "*n limbs"]:
     """0 or 1 per limb: the carry (or borrow) that comes into it.
 
     With G and P the packed masks, the sum P + 2G itself ripples through the runs of propagating limbs, and differs from P exactly
@@ -285,7 +277,7 @@ def add(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UInt32[
     """a + b modulo 2^(32 limbs)."""
     if a.shape[-1] > _UNROLLED:
         total = a + b
-        return total + _carries(_borrows(total, jnp.broadcast_to(a, total.shape)), _zeros(~total))
+        return total + _carries(total < a, total == np.uint32(0xFFFFFFFF))
     sums, carry = [], None
     for x, y in reversed(list(zip(columns(a), columns(b), strict=True))):
         total = x + y
@@ -300,7 +292,7 @@ def subtract(a: UInt32[Array, "*#n limbs"], b: UInt32[Array, "*#n limbs"]) -> UI
     if a.shape[-1] > _UNROLLED:
         difference = a - b
         a, b = jnp.broadcast_arrays(a, b)
-        return difference - _carries(_borrows(a, b), _zeros(difference))
+        return difference - _carries(a < b, a == b)
     differences, borrow = [], None
     for x, y in reversed(list(zip(columns(a), columns(b), strict=True))):
         difference = x - y

@@ -67,14 +67,13 @@ from dpjax.accounting import ADD_OR_REMOVE_ONE, Guarantee
 from dpjax.core import arguments, bisection, logspace, random, staging
 from dpjax.core.pytree import frozen, static
 from dpjax.data.points import Points
-from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.mechanisms import supported
 from dpjax.optimizers.interior_point import base, tree_keys
 from dpjax.optimizers.interior_point import tree_planning as planning
 from dpjax.optimizers.interior_point.base import InteriorPoint
 from dpjax.optimizers.interior_point.tree_keys import Group, Keys, keys_of
-from dpjax.optimizers.interior_point.tree_score import NEVER, Items, items_of, split
+from dpjax.optimizers.interior_point.tree_score import NEVER, Items, ends_of, items_of, split
 
 
 @frozen
@@ -83,7 +82,7 @@ class Weights:
 
     Attributes:
       items, keys: the items below them, and the groups of keys.
-      logs: ln of the weight of a group, where a score of `best` weighs 1; -inf where none is in view.
+      logs: ln of the weights of groups, by kind, where a score of `best` weighs 1; -inf for those not in view.
       best: the best score in view, rounded down.
     """
 
@@ -114,7 +113,7 @@ class SupportedTree(InteriorPoint):
         return 2 * jnp.asarray(self.bits, float) - 1
 
     def _weights(self, points: Points, *silent: UInt32[Array, "limbs"]) -> Weights:
-        """The weights of all keys, with silent items in order."""
+        """The weights of all keys; silent items, which must be in order, count nothing, but divide groups at their places."""
         # Stored, since otherwise digits of wide points would be looked at again for each use of what they say.
         items = staging.once(items_of, points, *silent)
         keys = keys_of(items, self.bits)
@@ -137,16 +136,14 @@ class SupportedTree(InteriorPoint):
         return Weights(items=items, keys=keys, logs=logs, best=best)
 
     def _log_release(self, total: Float[Array, ""], best: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """(ln P[some key], ln P[bottom]) from ln of the sum of all weights, from which those of the best score are subtracted."""
+        """(ln P[some key], ln P[bottom]) from ln of the sum of all weights, where a score of `best` weighs 1."""
         given: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "growth": self._growth()}
         return supported.log_release(total, best, **given, monotone=self.monotone)
 
     def _log_law(self, points: Points, interval: Interval) -> tuple[Float[Array, "2"], Float[Array, ""]]:
         """ln of the probabilities of the keys in the interval and of all others, and that of bottom."""
-        everything = wide.largest(jnp.asarray(self.bits, jnp.int32), self.limbs + 1)
-        ends = [wide.resize(wide.minimum(end, everything), self.limbs) for end in (interval.low, interval.high)]
+        ends, beyond = ends_of(interval, self.bits, self.limbs)
         weights = self._weights(points, *ends)
-        beyond = [wide.less(everything, end) for end in (interval.low, interval.high)]
         low, high = (jnp.where(out, NEVER, at) for out, at in zip(beyond, weights.items.silent, strict=True))
         # The interval's low end is one of the items up to a key in it, its high end is not.
         return self._released(weights, [(low < group.up_to) & (high >= group.up_to) for group in weights.keys.groups])
@@ -154,7 +151,7 @@ class SupportedTree(InteriorPoint):
     def _released(
         self, weights: Weights, good: Sequence[Bool[Array, "rows"]]
     ) -> tuple[Float[Array, "2"], Float[Array, ""]]:
-        """ln of the probabilities of good keys and of all others, and that of bottom."""
+        """ln of the probabilities of good keys and of all others, and that of bottom, given which keys of each group are good."""
         masses = split(jnp.stack(good), jnp.stack(weights.logs))
         total = logspace.logsumexp(masses)
         log_some, log_none = self._log_release(total, weights.best)

@@ -136,7 +136,7 @@ def _around(items: Items, gap: Int[Array, "rows"]) -> tuple[Int[Array, "rows"], 
 def _neighbours(gap: Int[Array, "more"]) -> tuple[Int[Array, "rows"], Int[Array, "rows"]]:
     """For all gaps but the last: the next one on the left that is not lower, and the next one on the right that is higher.
 
-    By steps that halve, taken where all gaps that they pass are lower. The ends are higher than all others.
+    By steps that halve, taken where all gaps that they pass are lower, or no higher on the right. The ends are higher than all others.
     """
     greatest = [gap]  # of 2^i gaps from each on
     while (size := 1 << len(greatest)) <= gap.shape[0]:
@@ -167,7 +167,8 @@ def chosen(key: Array, items: Items, keys: Keys, weights: Sequence[Float[Array, 
     key_row, key_group, key_which = jax.random.split(key, 3)
     # Rows of padding come last, and shift nothing.
     row = logspace.choose(key_row, jnp.pad(sum(weights), (0, -items.rows % logspace.LANES)))
-    group = logspace.choose(key_group, jnp.stack([*(weight[row] for weight in weights), *[jnp.zeros(())] * 2]))
+    each = jnp.stack([weight[row] for weight in weights])
+    group = logspace.choose(key_group, jnp.pad(each, (0, 2)))  # eight: `choose` takes a power of two
     return drawn(key_which, items, keys, row, group)
 
 

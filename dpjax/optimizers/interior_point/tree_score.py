@@ -123,6 +123,13 @@ def items_of(points: Points, *silent: UInt32[Array, "limbs"]) -> Items:
     )
 
 
+def ends_of(interval: Interval, bits: Any, limbs: int) -> tuple[list[UInt32[Array, "limbs"]], list[Bool[Array, ""]]]:
+    """(The ends of an interval as silent items, at 2^bits - 1 where they are greater; whether they are.)"""
+    everything, ends = wide.largest(jnp.asarray(bits, jnp.int32), limbs + 1), (interval.low, interval.high)
+    cut = [wide.resize(wide.minimum(end, everything), limbs) for end in ends]
+    return cut, [wide.less(everything, end) for end in ends]
+
+
 @frozen
 class Subtrees:
     """The subtrees of 32 levels of keys that hold items, by (level, item).
@@ -277,10 +284,8 @@ class TreeScore(InteriorPoint):
 
     def _log_masses(self, points: Points, interval: Interval) -> Float[Array, "2"]:
         """ln of the weight of the keys in the interval, and of that of all others."""
-        everything = wide.largest(jnp.asarray(self.bits, jnp.int32), self.limbs + 1)
-        ends = [wide.resize(wide.minimum(end, everything), self.limbs) for end in (interval.low, interval.high)]
+        ends, beyond = ends_of(interval, self.bits, self.limbs)
         items = items_of(points, *ends)
-        beyond = [wide.less(everything, end) for end in (interval.low, interval.high)]
         low, high = (jnp.where(out, NEVER, place) for out, place in zip(beyond, items.silent, strict=True))
 
         def of_block(block: Block) -> Array:

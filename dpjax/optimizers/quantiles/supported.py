@@ -71,6 +71,7 @@ from dpjax.core.pytree import frozen, static
 from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
+from dpjax.domains import wide
 from dpjax.domains.events import Interval
 from dpjax.optimizers.interior_point import base as solvers
 from dpjax.optimizers.interior_point.supported_tree import SupportedTree
@@ -89,7 +90,7 @@ class _Ranked(SupportedTree):
     """The tree whose keys are weighed by their rank errors, too, for one window of points.
 
     Attributes:
-      rest: f n less the number of points in front of the window, less m; from 0 to 1.
+      rest: the wanted rank less m and less the number of points in front of the window; from 0 to 1.
       m: more than any rank error of an answer.
       width: w.
     """
@@ -113,13 +114,13 @@ class _Ranked(SupportedTree):
 
         In integers: at the size of m/w = 100,000 floats have so few digits behind the point that one record more would add 1.008 epsilon.
         """
-        below, above = self.m - up_to, under - self.m  # at most one of them is positive
+        below, above = self.m - up_to, under - self.m  # above > 0 only where below < 0
         ranks_off = jnp.where(below >= 0, below, jnp.maximum(above - 1, 0))
         more = jnp.where(below >= 0, self.rest, jnp.where(above > 0, 1 - self.rest, 0.0))
         left = jnp.maximum(self.m - ranks_off, 0)
-        # left/w = 2 left - share left, of which the share is below 1: its float must not be rounded to 1.
-        share = jnp.minimum(2 - 1 / self.width, 1 - 2.0**-24) * 2.0**32
-        taken, digits = ranks(share.astype(jnp.uint32), left)
+        # left/w = 2 left - share left with share = 2 - 1/w < 1, whose float must not be rounded to 1.
+        share = (jnp.minimum(2 - 1 / self.width, 1 - 2.0**-24) * 2.0**32).astype(jnp.uint32)
+        taken, digits = wide.high_product(share, left.astype(jnp.uint32)), share * left.astype(jnp.uint32)
         rest = digits.astype(float) * 2.0**-32 + more / self.width
         up = jnp.ceil(rest)
         whole = 2 * left - taken.astype(jnp.int32) - up.astype(jnp.int32)
@@ -193,7 +194,7 @@ class SupportedQuantiles(IndependentQuantiles):
 
     def sound(self) -> Bool[Array, ""]:
         m = jnp.asarray(self.m, jnp.int32)
-        return super().sound() & (jnp.asarray(self.delta, float) > 0) & (m >= 1) & (2 * m < self.capacity)
+        return super().sound() & (jnp.asarray(self.delta, float) > 0) & (m >= 1) & (m <= (self.capacity - 1) // 2)
 
     def budgets(self, xp: Any = jnp) -> tuple[Any, Any, Any]:
         """(w, epsilon and delta of each run), by `jax.numpy`, or by `numpy` on the host."""

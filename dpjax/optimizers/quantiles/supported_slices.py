@@ -100,7 +100,7 @@ class SupportedSlices(Quantiles):
 
     def sound(self) -> Bool[Array, ""]:
         m, positive = jnp.asarray(self.m, jnp.int32), jnp.asarray(self.delta, float) > 0
-        fits = (m >= 1) & (2 * m < self.capacity) & (jnp.asarray(self.margin, jnp.int32) >= 1)
+        fits = (m >= 1) & (m <= (self.capacity - 1) // 2) & (jnp.asarray(self.margin, jnp.int32) >= 1)
         least = chained_ranks.least_rate(self.fractions.shape[0]), SMALLEST_RATE
         return super().sound() & positive & fits & fit((self.rate(), self.count_epsilon), least)
 

@@ -379,7 +379,6 @@ def steps(problem: Problem, budget: Budget) -> Steps:
     differ = wide.bit_length(positions[:-1] ^ positions[1:])
     width = 32 * pieces.limbs
     split = jnp.concatenate([differ, jnp.full((1,), width + 1, jnp.int32)])
-    zeros = wide.bit_length(positions ^ wide.subtract(positions, one)) - 1
     return Steps(
         positions=positions,
         values=values,
@@ -388,7 +387,7 @@ def steps(problem: Problem, budget: Budget) -> Steps:
         split=split,
         first_of=_group_firsts(split, jnp.int32(0)),
         stop_of=_group_stops(split, jnp.int32(0)),
-        zeros=jnp.where(wide.is_zero(positions), width, zeros),
+        zeros=wide.trailing_zeros(positions),
         ones=wide.bit_length(positions ^ wide.add(positions, one)) - 1,
         last_piece=pieces.locate(pieces.last),
     )
