@@ -167,9 +167,8 @@ def _tables(rows: list[Row]) -> list[str]:
     lines += ["", "| question | by | answer | seconds |", "|---|---|---|---|"]
     for row in rows:
         if row.panel.startswith(SECONDS):
-            lines.append(
-                f"| {row.panel.removeprefix(SECONDS)} | {row.series} | {round(row.x, 6):.4g} | {row.value:.1f} |"
-            )
+            answer = round(row.x, 6) + 0  # of -0 this makes 0
+            lines.append(f"| {row.panel.removeprefix(SECONDS)} | {row.series} | {answer:.4g} | {row.value:.1f} |")
     lines += ["", "| cost of | grows with | from | exponent | interval |", "|---|---|---|---|---|"]
     for row in rows:
         if row.panel.startswith(EXPONENT):
