@@ -88,8 +88,8 @@ class _Thresholds(SupportedTree):
         before, stop = (self.points_before[items.counted(x)] for x in (group.before, group.stop))
         score = jnp.minimum(stop - before, self.room - self._missed(items, group))
         # Keys of points are none of thresholds, nor are those behind the last extra point.
-        in_view = (under == up_to) & (under < items.points) & (score > 0)
-        return jnp.where(in_view, score, 0), jnp.zeros_like(score, float)
+        seen = (under == up_to) & (under < items.points)
+        return jnp.where(seen, score, 0), jnp.zeros_like(score, float)
 
     def _growth(self) -> Float[Array, ""]:
         return 2.0 * (self.room + 1).astype(float) * (jnp.asarray(self.bits, float) - 1)
