@@ -544,7 +544,7 @@ REFUSED = [
     ("fractions", "quantiles", {"alpha": 0.1, "fractions": [0.5, 0.2]}),
     ("fractions", "quantiles", {"alpha": 0.1, "fractions": [0.5, 0.5 + 2.0**-32]}),
     ("fractions", "quantiles", {"alpha": 0.1, "fractions": []}),
-    ("fractions", "quantiles", {"alpha": 0.1, "fractions": [0.0]}),
+    ("fractions", "quantiles", {"alpha": 0.1, "fractions": [-0.1]}),
     ("fractions", "quantiles", {"alpha": 0.1, "fractions": 0.5}),
     ("dimensions", "rectangle", {"alpha": 0.1}),
     ("dimensions", "rectangle", {"alpha": 0.1, "dimensions": 0}),
@@ -1067,12 +1067,6 @@ def test_laws_of_nearly_nothing_raise_no_warnings():
     assert chosen.name == "learn_points" and chosen.alpha < 1.1e-9
     chosen = dpjax.choose("points", n=2000, epsilon=1.0, bits=8, delta=1e-6, beta=0.12345649)
     assert "has probability 0.123457 at most" in repr(chosen)
-
-
-@pytest.mark.parametrize("fraction", [1e-12, 1 - 2**-40])
-def test_fractions_beside_the_ends_are_refused_by_name(fraction):
-    with pytest.raises(ValueError, match=r"^fractions must be"):
-        dpjax.choose("quantiles", bits=32, epsilon=1.0, alpha=0.01, fractions=[fraction])
 
 
 @pytest.mark.parametrize(

@@ -314,7 +314,7 @@ def test_the_error_stated_is_kept_on_hard_data():
         ({"bits": 5.0}, TypeError, "bits must be"),
         ({"fractions": []}, ValueError, "fractions must increase strictly"),
         ({"fractions": [0.5, 0.5]}, ValueError, "fractions must increase strictly"),
-        ({"fractions": [0.0]}, ValueError, "fractions must be"),
+        ({"fractions": [-0.5]}, ValueError, "fractions must be"),
         ({"fractions": 0.5}, TypeError, "fractions must be a list"),
         ({"epsilon": 0.0}, ValueError, "epsilon must be"),
         ({"epsilon": "1"}, TypeError, "epsilon must be"),

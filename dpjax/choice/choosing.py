@@ -226,10 +226,11 @@ def _own(task: str, kind: Task, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fractions(value: Any) -> tuple[float, ...]:
-    """Fractions strictly between 0 and 1, increasing."""
-    fractions = tuple(arguments.known_fraction("fractions", x) for x in arguments.several("fractions", value))
-    if not 1 <= len(fractions) <= quantiles.MOST_RUNS or any(np.diff([0.0, *fractions, 1.0]) <= 2.0**-31):
-        rule = f"1 to {quantiles.MOST_RUNS} increasing ones, more than 2^-31 apart and from 0 and 1"
+    """Fractions from 0 to 1, increasing; those at the ends are moved to where algorithms round them."""
+    given = [arguments.known("fractions", x, at_least=0.0, at_most=1.0) for x in arguments.several("fractions", value)]
+    fractions = tuple(np.clip(given, 2.0**-32, 1 - 2.0**-32).tolist())
+    if not 1 <= len(fractions) <= quantiles.MOST_RUNS or any(np.diff(fractions) <= 2.0**-31):
+        rule = f"1 to {quantiles.MOST_RUNS} increasing ones, more than 2^-31 apart"
         raise ValueError(f"fractions must be {rule}, got {show.listed(list(fractions))}")
     return fractions
 

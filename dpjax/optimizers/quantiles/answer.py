@@ -218,7 +218,7 @@ def quantiles(
 
     Args:
       data: a `Column` of `dpjax.encode`, whose bounds and unit are public; or `Points`, or a `Sample`, whose labels are ignored.
-      fractions: increasing, each strictly between 0 and 1.
+      fractions: increasing, from 0 to 1. A quantile 0 may be far below all records; likewise for 1.
       epsilon: the total for all quantiles together.
       delta: likewise, in [0, 1).
       rho: the total of zero-concentrated privacy, in place of epsilon and delta.

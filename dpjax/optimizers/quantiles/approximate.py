@@ -362,7 +362,7 @@ def approximate(
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4000.
-      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      fractions: from 0 to 1, increasing; rounded to multiples of 2^-32 (`rounded_fractions`).
       epsilon: total, > 0, finite; may be traced.
       delta: total, in [0, 1); may be traced.
       rho: the total of zero-concentrated privacy, in place of epsilon and delta; may be traced. The guarantee then states the pure epsilon

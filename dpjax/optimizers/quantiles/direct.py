@@ -93,7 +93,7 @@ def direct(
 
     Args:
       solver: a solver of `dpjax.optimizers.interior_point`, on the domain of the points.
-      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      fractions: from 0 to 1, increasing; rounded to multiples of 2^-32 (`rounded_fractions`).
       m: half the points of a slice, and the error in ranks.
       beta: the failure probability of all runs together: 2m points must suffice for the solver at beta / q.
       accountant: how the q runs are composed, "basic" or "optimal"; or "bounded", for solvers whose losses lie in an interval.

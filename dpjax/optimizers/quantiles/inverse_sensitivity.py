@@ -533,7 +533,7 @@ def inverse_sensitivity(
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
-      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      fractions: from 0 to 1, increasing; rounded to multiples of 2^-32 (`rounded_fractions`).
       epsilon: total, > 0, finite, and for "places" at least 3e-6 (6e-7 for 24 outputs and more); may be traced.
       rho: the total of zero-concentrated privacy, in place of epsilon; may be traced. The guarantee then states the pure epsilon that it
         takes.

@@ -150,7 +150,7 @@ def noisy_slices(
 
     Args:
       solver: a solver of `dpjax.optimizers.interior_point`, on the domain of the points.
-      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32; at most 4096.
+      fractions: from 0 to 1, increasing; rounded to multiples of 2^-32 (`rounded_fractions`); at most 4096.
       m: half the points of a slice.
       rank_epsilon: the cost of the noise of all ranks.
       count_epsilon: the cost of the count.

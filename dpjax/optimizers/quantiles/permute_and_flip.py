@@ -60,7 +60,7 @@ def permute_and_flip(
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
-      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      fractions: from 0 to 1, increasing; rounded to multiples of 2^-32 (`rounded_fractions`).
       epsilon: total, > 0, finite; may be traced.
       base: what outputs weigh before any data are seen: "uniform", or "scales", half of which is by scales, for values of unknown scale.
       origin: the public point around which scales lie, 0 to 2^bits.

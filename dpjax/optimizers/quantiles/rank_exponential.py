@@ -238,7 +238,7 @@ def rank_exponential(
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
-      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      fractions: from 0 to 1, increasing; rounded to multiples of 2^-32 (`rounded_fractions`).
       epsilon: total, > 0, finite; may be traced.
       delta: total, in [0, 1); may be traced.
       rho: the total of zero-concentrated privacy, in place of epsilon and delta, > 0, finite; may be traced. The guarantee then states the

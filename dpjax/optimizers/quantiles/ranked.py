@@ -1,5 +1,6 @@
 """Base of quantiles whose errors are measured in ranks: events, and the law of each quantile."""
 
+import itertools
 from typing import Any
 
 import jax
@@ -77,11 +78,14 @@ def _laws(quantiles: RankedQuantiles, points: Points, rank_error: Array) -> Floa
 
 
 def rounded_fractions(fractions: Any) -> list[int]:
-    """The fractions in units of 2^-32, rounded to integers, which must increase."""
+    """The fractions in units of 2^-32, rounded to integers from 1 to 2^32 - 1, which must increase.
+
+    So 0 becomes 2^-32, and 1 becomes 1 - 2^-32. For fewer than 2^31 points neither moves f n by half a rank: the wanted ranks stay 0 and n.
+    """
     listed = arguments.several("fractions", fractions)
-    values = [arguments.known_fraction("fractions", fraction) for fraction in listed]
-    rounded = [round(value * 2**32) for value in values]
-    if not rounded or any(a >= b for a, b in zip([0, *rounded], [*rounded, 2**32], strict=True)):
-        rule = "increase strictly, be at least 2^-32 apart and from 0 and 1, and be one or more"
+    values = [arguments.known("fractions", fraction, at_least=0.0, at_most=1.0) for fraction in listed]
+    rounded = [min(max(round(value * 2**32), 1), 2**32 - 1) for value in values]
+    if not rounded or any(a >= b for a, b in itertools.pairwise(rounded)):
+        rule = "increase strictly, be at least 2^-32 apart, and be one or more"
         raise ValueError(f"fractions must {rule}, got {show.listed(values)}")
     return rounded

@@ -168,7 +168,7 @@ def shared(answers: Quantiles, *, fractions: Sequence[float], ends: float | None
 
     Args:
       answers: quantiles at other fractions, mostly fewer.
-      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      fractions: from 0 to 1, increasing; rounded to multiples of 2^-32 (`rounded_fractions`).
       ends: the ends of the domain serve all fractions up to this far from 0 and 1, in [0, 1/2), and no others; None: those to which they
         are nearer than any answer.
 

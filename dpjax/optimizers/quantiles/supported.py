@@ -293,7 +293,7 @@ def supported(
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
-      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      fractions: from 0 to 1, increasing; rounded to multiples of 2^-32 (`rounded_fractions`).
       epsilon: total, > 0, finite.
       delta: total, in (0, 1).
       beta: m is the least with which all runs together give bottom with probability at most beta, whatever the data are.

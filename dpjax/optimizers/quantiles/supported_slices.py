@@ -198,7 +198,7 @@ def supported_slices(
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
-      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32; at most 4096.
+      fractions: from 0 to 1, increasing; rounded to multiples of 2^-32 (`rounded_fractions`); at most 4096.
       epsilon: of a run, > 0, finite.
       delta: of a run, in (0, 1).
       m: no answer errs by m ranks from its noisy rank.

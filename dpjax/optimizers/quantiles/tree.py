@@ -209,7 +209,7 @@ def tree(*, bits: int, fractions: Sequence[float], epsilon: Any, branching: int 
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
-      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      fractions: from 0 to 1, increasing; rounded to multiples of 2^-32 (`rounded_fractions`).
       epsilon: total, at least 2^-25 times the number of levels, finite; may be traced.
       branching: children of a node, a power of two from 2 to 256.
 

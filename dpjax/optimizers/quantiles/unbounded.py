@@ -194,7 +194,7 @@ def unbounded(
 
     Args:
       bits: the domain is {0, ..., 2^bits - 1}, 1 to 4096.
-      fractions: each strictly between 0 and 1, increasing; rounded to multiples of 2^-32.
+      fractions: from 0 to 1, increasing; rounded to multiples of 2^-32 (`rounded_fractions`).
       epsilon: total, > 0, finite; may be traced.
       base: the factor by which distances from `origin` grow, > 1; the grid must have at most 2^16 points. The time for the exact law grows
         with the square of their number.
