@@ -194,11 +194,6 @@ def test_a_total_that_is_replaced_is_spent_or_not_stated(x64):
     assert smaller.guarantee() == Guarantee(0.1, 0.0, ADD_OR_REMOVE_ONE)
     report = dpjax.check(smaller, n=2, domain=4)
     assert report.holds and 0.04 < report.epsilon_at(0.0) <= 0.1 + 1e-9
-    slopes = [
-        float(jax.grad(lambda e, of=of: of(e).pmf(points)[0])(1.0))
-        for of in (lambda e: dataclasses.replace(made, epsilon=e), lambda e: quantiles.approximate(**given, epsilon=e))
-    ]
-    assert slopes[0] == pytest.approx(slopes[1], rel=1e-12) and abs(slopes[0]) > 1e-3
     adaptive = quantiles.approximate(**given, epsilon=2.0, delta=1e-3, accountant="adaptive")
     assert adaptive.guarantee() == Guarantee(2.0, 1e-3, ADD_OR_REMOVE_ONE)
     for changed in ({"epsilon": 0.1}, {"delta": 1e-6}, {"level": 1.5 * adaptive.level}):
@@ -206,6 +201,17 @@ def test_a_total_that_is_replaced_is_spent_or_not_stated(x64):
     for level in (0.0, -1.0, math.inf, math.nan):
         outcome = dataclasses.replace(adaptive, level=np.float64(level))(jax.random.key(0), points)
         assert outcome.status == Status.BAD_PARAMETER
+
+
+@pytest.mark.thorough
+def test_a_total_that_is_replaced_has_the_derivative_of_one_that_is_made(x64):
+    given = {"bits": 2, "fractions": [0.25, 0.5, 0.75], "extra": 0}
+    points, made = Points.create(wide.from_ints([0, 1, 3], 2)), quantiles.approximate(**given, epsilon=2.0)
+    slopes = [
+        float(jax.grad(lambda e, of=of: of(e).pmf(points)[0])(1.0))
+        for of in (lambda e: dataclasses.replace(made, epsilon=e), lambda e: quantiles.approximate(**given, epsilon=e))
+    ]
+    assert slopes[0] == pytest.approx(slopes[1], rel=1e-12) and abs(slopes[0]) > 1e-3
 
 
 @pytest.mark.parametrize("name", ["epsilon", "delta"])
@@ -234,6 +240,7 @@ def test_ties_of_many_points_cost_no_more_than_is_said():
         assert np.abs(log_p - log_q).max() <= 0.7 + 1e-4
 
 
+@pytest.mark.thorough
 def test_bits_for_which_fine_points_have_no_room_are_a_bad_parameter():
     """65 bits in two limbs: all three quartiles were 0, far from all points."""
     made = quantiles.approximate(bits=10, fractions=[0.25, 0.5, 0.75], epsilon=4.0, delta=1e-6)

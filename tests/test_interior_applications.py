@@ -725,7 +725,7 @@ def test_padding_changes_nothing_and_parameters_are_data() -> None:
         (lambda s: interior.solver(learner=thresholds.erm(bits=1), m=2), ValueError, "learner.bits must be >= 2"),
         (lambda s: quantiles.direct(solver=s, fractions=[0.5, 0.5], m=2), ValueError, "fractions must increase"),
         (lambda s: quantiles.direct(solver=s, fractions=[], m=2), ValueError, "fractions must increase"),
-        (lambda s: quantiles.direct(solver=s, fractions=[1.0], m=2), ValueError, "fractions must be < 1"),
+        (lambda s: quantiles.direct(solver=s, fractions=[1.5], m=2), ValueError, "fractions must be <= 1"),
         (lambda s: quantiles.recursive(solver=s, bits=9, depth=2, m=20), ValueError, "bits must be from 1 to 8"),
         (lambda s: quantiles.recursive(solver=s, bits=8, depth=0, m=2), ValueError, "depth must be from 1"),
         (
@@ -843,7 +843,7 @@ def test_a_promise_under_replace_one_pays_for_a_replacement_once() -> None:
     recursive = quantiles.recursive(solver=solver, bits=2, depth=1, m=1, allow_unproved=True)
     assert direct.guarantee().epsilon == recursive.guarantee().epsilon == solver.guarantee().epsilon == 1.0
     sets = [some for n in range(1, 4) for some in itertools.combinations_with_replacement(range(4), n)]
-    laws = {some: np.log(direct.pmf(Points.create(wide.from_ints(some, 2)))[:-1]) for some in sets}
+    laws = {some: np.log(direct.pmf(Points.create(wide.from_ints(some, 2)).padded(3))[:-1]) for some in sets}
     pairs = [(some, tuple(sorted((*some, x)))) for some in sets if len(some) < 3 for x in range(4)]
     losses = [float(np.max(np.abs(laws[one] - laws[other]))) for one, other in pairs]
     assert 0.3 < max(losses) <= 1.0

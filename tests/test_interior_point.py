@@ -672,6 +672,7 @@ def test_more_bits_than_limbs_hold_are_a_bad_parameter():
         assert int(run(np.int32(33))) == Status.BAD_PARAMETER != int(run(np.int32(4))), make
 
 
+@pytest.mark.thorough
 def test_bits_for_which_positions_have_no_room_are_a_bad_parameter():
     """Positions are up to 2^bits + 1: with 32 bits in one limb an answer was 0, far from all points, and its law NaN."""
     points = builders.points_of(range(2**31, 2**31 + 60), 32)

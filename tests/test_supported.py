@@ -228,6 +228,7 @@ def test_a_run_gives_interior_points_or_bottom_and_follows_the_law():
     assert p_value(counts, expected[::-1]) < FALSE_ALARM
 
 
+@pytest.mark.thorough
 def test_no_points_give_bottom():
     solver = interior_point.supported_tree(bits=5, epsilon=1.0, delta=0.1)
     nothing = Points.create(jnp.zeros((3, 1), jnp.uint32), 0)
@@ -366,7 +367,7 @@ def test_the_least_weight_of_thresholds_is_a_bound_for_all_realizable_data(bits,
     assert math.log(least) >= of_thresholds.log_least_weight(room, epsilon) - 1e-12
 
 
-@pytest.mark.parametrize("bits", [1, 30, 31, builders.thorough(62), builders.thorough(300)])
+@pytest.mark.parametrize("bits", [31, *map(builders.thorough, (1, 30, 62, 300))])
 def test_a_threshold_errs_on_fewer_than_it_may(bits):
     """Everything at one end, on both sides of a gap, or at all scales; with n by the theorem, also where a limb ends."""
     learner = thresholds.supported(bits=bits, epsilon=2.0, delta=1e-3, alpha=0.5)
@@ -417,7 +418,7 @@ def in_view(xs, ys, bits, room):
     return {j for j in found if sum((x < j) != bool(y) for x, y in zip(xs, ys, strict=True)) < room}
 
 
-@pytest.mark.parametrize(("bits", "room"), [(16, 4), (16, 16), (64, 4), (64, 32)])
+@pytest.mark.parametrize(("bits", "room"), [(16, 4), (16, 16), (64, 4), builders.thorough(64, 32)])
 def test_as_many_thresholds_come_into_view_as_their_errors_allow(bits, room):
     """An example that all thresholds misjudge becomes one that none does; between the others are whole subtrees. n plays no part."""
     size = 2 ** (bits - (room - 1).bit_length())
@@ -444,6 +445,7 @@ def test_a_larger_weight_of_thresholds_stays_enough():
         assert least == 1 or of_thresholds.log_least_weight(least - 1, epsilon) < needed * (1 + 1e-9)
 
 
+@pytest.mark.thorough
 def test_more_bits_than_the_tree_has_limbs_are_a_bad_parameter():
     """A tree of 33 bits in one limb: answers were 0 where all labels are 1, with a law that called them accurate."""
     made, last = thresholds.supported(bits=30, epsilon=4.0, delta=1e-3, alpha=0.5), 2**31 - 1
@@ -453,6 +455,7 @@ def test_more_bits_than_the_tree_has_limbs_are_a_bad_parameter():
     assert math.isnan(float(dataclasses.replace(made, bits=np.int32(31)).failure_probability(sample, error=0.25)))
 
 
+@pytest.mark.thorough
 def test_weights_are_counted_from_the_best_score():
     """Half of all at one point, half at the next one: the threshold between them errs nowhere, and weighs 1."""
     learner, half = thresholds.supported(bits=8, epsilon=1.0, delta=1e-6, alpha=0.5), 2**14
@@ -461,7 +464,7 @@ def test_weights_are_counted_from_the_best_score():
     assert int(weights.best) == int(view.tree.room) == half // 2 and float(jnp.max(jnp.stack(weights.logs))) == 0.0
 
 
-@pytest.mark.parametrize("n", [2001, 1_000_001, 16_000_001])
+@pytest.mark.parametrize("n", [builders.thorough(2001), builders.thorough(1_000_001), 16_000_001])
 def test_one_example_among_many_adds_epsilon_at_most(n):
     """Rows stand for many equal examples; weights far from the best one's were rounded, so that 16 million had losses of 1.14 epsilon."""
     bits, p = 1022, 2**1021 - 1

@@ -268,6 +268,7 @@ def test_ranks_err_no_more_than_stated_and_few_points_release_nothing(bits):
     assert np.all(np.asarray(few.status) != Status.OK)
 
 
+@pytest.mark.thorough
 def test_one_quantile_has_no_gaps_to_pay_for():
     made = small(fractions=[0.5], m=3, bits=8)
     assert made.guarantee().delta == 0.01
@@ -275,6 +276,7 @@ def test_one_quantile_has_no_gaps_to_pay_for():
     assert outcome.status == Status.OK and wide.to_ints(outcome.hypothesis) == [7]
 
 
+@pytest.mark.thorough
 def test_a_window_that_does_not_fit_is_not_run():
     made = small()
     run = jax.jit(lambda made: made(jax.random.key(0), points_of([0] * 20, 1, 31)).status)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from builders import thorough
 from frequencies import FALSE_ALARM, p_value
 
 from dpjax import Points
@@ -84,7 +85,7 @@ def test_keys_of_larger_trees_too(bits, low, limbs):
         assert counted(keys) == +expected
 
 
-@pytest.mark.parametrize("bits", [5, 64, 500])
+@pytest.mark.parametrize("bits", [thorough(5), 64, thorough(500)])
 def test_draws_from_a_group_are_uniform_and_belong_to_it(bits):
     items = sorted(int(x) % 2**bits for x in (2 ** (bits - 1) + 5, 2 ** (bits - 1) + 7, 7, 2**bits - 1))
     held = items_of(Points(x=wide.from_ints(items, bits), n_valid=jnp.int32(4), ordered=True))
