@@ -78,7 +78,7 @@ from dpjax.optimizers.quantiles.noisy_ranks import costs, drift, miscount, point
 from dpjax.optimizers.quantiles.noisy_slices import least_spacing
 from dpjax.optimizers.quantiles.rank_exponential import error_bound as rank_error_bound
 from dpjax.optimizers.quantiles.rank_exponential import range_sums
-from dpjax.optimizers.quantiles.ranked import rounded_fractions
+from dpjax.optimizers.quantiles.ranked import in_units
 from dpjax.optimizers.quantiles.recursive import FOR_TIES, MOST_LEVELS, log_shared, rank_error
 from dpjax.optimizers.quantiles.supported import budgets, least_m, least_m_of_run
 from dpjax.optimizers.quantiles.supported_slices import MOST_WIDTH
@@ -230,7 +230,7 @@ def recursive_plan(
 
 def rounded(fractions: tuple[float, ...]) -> tuple[float, ...]:
     """The multiples of 2^-32 that are computed with."""
-    return tuple(f / 2**32 for f in rounded_fractions(fractions))
+    return tuple((in_units(fractions) / 2**32).tolist())
 
 
 def size_for(ranks: float, alpha: float) -> int:
@@ -371,10 +371,10 @@ class _Parts:
         """The share of beta for each of the runs, the ranks and the count."""
         return (self.question.beta - self.narrow) / 3
 
-    @property
+    @functools.cached_property
     def gap(self) -> float:
         """The least distance between two fractions, allowing for their rounding; infinite for a single fraction."""
-        return min(np.diff(self.question.fractions), default=math.inf) - 2.0**-31
+        return float(np.min(np.diff(self.question.fractions), initial=math.inf)) - 2.0**-31
 
 
 class _Slices(_Parts):

@@ -16,7 +16,7 @@ from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, fewe
 from dpjax.choice.quantiles import CANDIDATES, rounded, size_for
 from dpjax.core import bisection
 from dpjax.optimizers import quantiles
-from dpjax.optimizers.quantiles.ranked import rounded_fractions
+from dpjax.optimizers.quantiles.ranked import in_units
 
 # Of the number of answers with which ranks may grow: from the tree's to those of independent runs.
 POWERS = (0.0, 0.5, 1.0)
@@ -73,7 +73,7 @@ def _needed(fractions: tuple[float, ...], centres: tuple[float, ...]) -> tuple[f
     >>> _needed((0.25, 0.5), (0.25, 0.375, 0.5, 0.75))
     (0.25, 0.5)
     """
-    own, wanted = (np.asarray(rounded_fractions(some)) for some in (centres, fractions))
+    own, wanted = map(in_units, (centres, fractions))
     return tuple(centres[i] for i in np.unique(np.searchsorted(own[:-1] + own[1:], 2 * wanted)))
 
 

@@ -330,11 +330,9 @@ def _tail(means: Float[np.ndarray, "sums terms"], beta: float) -> Float[np.ndarr
     >>> bool(abs(_tail(np.array([[2.0, 0.0]]), 0.01)[0] / 2 - 7.64) < 0.01), bool(_tail(np.ones((1, 3)), 1e-6)[0] < 24)
     (True, True)
     """
-    found = np.full(len(means), np.inf)
-    for theta in np.linspace(0.0, 1.0, 66)[1:-1, None] / means.max(axis=1):
-        log_moment = -np.log1p(-theta[:, None] * means).sum(axis=1)
-        found = np.minimum(found, (log_moment - math.log(beta)) / theta)
-    return found
+    theta = np.linspace(0.0, 1.0, 66)[1:-1, None] / means.max(axis=1)
+    log_moment = -sum(np.log1p(-theta * term) for term in means.T)
+    return np.min((log_moment - math.log(beta)) / theta, axis=0)
 
 
 def _level(levels: int, accountant: str, epsilon: Any, delta: Any) -> Any:

@@ -1,6 +1,6 @@
 """Base of quantiles whose errors are measured in ranks: events, and the law of each quantile."""
 
-import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -78,14 +78,19 @@ def _laws(quantiles: RankedQuantiles, points: Points, rank_error: Array) -> Floa
 
 
 def rounded_fractions(fractions: Any) -> list[int]:
-    """The fractions in units of 2^-32, rounded to integers from 1 to 2^32 - 1, which must increase.
+    """The fractions `in_units`, which must increase."""
+    listed = arguments.several("fractions", fractions)
+    values = [arguments.known("fractions", fraction, at_least=0.0, at_most=1.0) for fraction in listed]
+    rounded = in_units(values)
+    if not values or np.any(np.diff(rounded) <= 0):
+        rule = "increase strictly, be at least 2^-32 apart, and be one or more"
+        raise ValueError(f"fractions must {rule}, got {show.listed(values)}")
+    return rounded.tolist()
+
+
+def in_units(fractions: Sequence[float]) -> np.ndarray:
+    """Fractions from 0 to 1 in units of 2^-32, rounded to integers from 1 to 2^32 - 1.
 
     So 0 becomes 2^-32, and 1 becomes 1 - 2^-32. For fewer than 2^31 points neither moves f n by half a rank: the wanted ranks stay 0 and n.
     """
-    listed = arguments.several("fractions", fractions)
-    values = [arguments.known("fractions", fraction, at_least=0.0, at_most=1.0) for fraction in listed]
-    rounded = [min(max(round(value * 2**32), 1), 2**32 - 1) for value in values]
-    if not rounded or any(a >= b for a, b in itertools.pairwise(rounded)):
-        rule = "increase strictly, be at least 2^-32 apart, and be one or more"
-        raise ValueError(f"fractions must {rule}, got {show.listed(values)}")
-    return rounded
+    return np.clip(np.rint(np.multiply(fractions, 2.0**32)), 1, 2**32 - 1).astype(np.int64)
