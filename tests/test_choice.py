@@ -1204,6 +1204,33 @@ def test_an_alpha_is_found_although_the_ends_would_serve_all_fractions_at_a_larg
     assert dpjax.choose("quantiles", bits=32, fractions=[0.05, 0.1, 0.15], alpha=0.2, epsilon=0.5).n < 400
 
 
+@pytest.mark.parametrize(
+    ("task", "alpha", "most", "given"),
+    [
+        # As one answer was refused, the search took none: 0.0613, and 0.0125, by noisy slices.
+        ("cdf", 0.05, 1.04, {"bits": 64, "epsilon": 1.0}),
+        ("cdf", 0.01, 1.04, {"bits": 1024, "epsilon": 0.1}),
+        # 0.1555 by the exponential mechanism
+        ("quantiles", 0.15, 1.01, {"bits": 32, "epsilon": 0.1, "fractions": [i / 100 for i in range(1, 100)]}),
+    ],
+)
+def test_an_alpha_is_found_although_a_single_answer_would_serve_at_a_larger_one(task, alpha, most, given):
+    given = {"delta": 1e-6, "beta": 0.1, **given}
+    n = dpjax.choose(task, alpha=alpha, **given).n
+    found = dpjax.choose(task, n=n, **given)
+    assert found.alpha <= alpha * most and any("supported_slices, " in name for name in found.candidates)
+
+
+@pytest.mark.parametrize("alpha", [0.35, 0.6, 0.99])
+def test_what_two_candidates_offer_is_no_runner_up_of_itself(alpha):
+    """A single answer among the keys that the data support is offered with and without slices."""
+    given = {"bits": 1024, "epsilon": 1.0, "delta": 1e-6, "alpha": alpha}
+    for task, own in [("cdf", {}), ("quantiles", {"fractions": [i / 100 for i in range(1, 100)]})]:
+        choice = dpjax.choose(task, **given, **own)
+        assert choice.name != choice.runner_up.name
+        assert choice.algorithm.guarantee().epsilon <= 1.0
+
+
 @pytest.mark.parametrize(("fraction", "epsilon"), [(0.5, 2.0), thorough(0.4, 3.0)])
 def test_two_points_are_good(fraction, epsilon):
     """All multisets of up to six points from a domain of eight, and all errors that one of them can have."""

@@ -620,3 +620,8 @@ def test_bounds_written_with_a_zone_that_there_is_not_are_refused(zone):
     values = np.array(["2024-10-02T00:00:00"], "M8[s]")
     with pytest.raises((TypeError, ValueError), match="low must be"):
         dpjax.encode(values, low=f"2024-10-01 06:00{zone}", high="2025-01-01", unit=np.timedelta64(1, "s"))
+
+
+def test_a_traced_column_is_refused_by_name():
+    with pytest.raises(TypeError, match="values must be known"):
+        jax.jit(lambda x: dpjax.encode(x).points.x)(np.arange(3))

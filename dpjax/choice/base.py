@@ -251,8 +251,11 @@ def ranked(
         except ValueError as reason:  # its own theory may refuse numbers, too
             others[candidate.name] = str(reason)
             continue
+        same = [one for one in found if one.offer.name == each.offer.name]  # one candidate may offer what another does
+        if same and same[0].value <= each.value:
+            continue
         others[each.offer.name] = each.value
-        found = sorted([*found, each], key=lambda one: one.value)
+        found = sorted([*(one for one in found if one not in same), each], key=lambda one: one.value)
     return found, others
 
 

@@ -523,11 +523,13 @@ def _with_count(run: float, ranks: float, share: float) -> Any:
 
 
 def supported_slices(question: Question) -> Offer:
-    """Choices around noisy ranks among the keys that the data support, by their own worst case, at the best of the splits."""
+    """Choices around noisy ranks among the keys that the data support, by their own worst case, at the best of the splits.
+
+    For a single quantile, whose rank needs no noise, it is `supported`: where the number of answers falls as alpha grows (`cdf`, `shared`),
+    a refusal of one answer would end the search for an alpha, which begins near 1.
+    """
     slices = _SupportedSlices.of(question, OWN)
-    if slices.count == 1:
-        raise UnavailableError("a single quantile needs no noise, see supported")
-    return slices.best()
+    return slices.best() if slices.count > 1 else supported(question)
 
 
 @functools.lru_cache(256)
@@ -537,7 +539,7 @@ def supported_slices_floor(question: Question) -> float:
         slices = _SupportedSlices.of(question, OWN)
     except UnavailableError:
         return 0.0
-    return _FEWER * slices.floor() if slices.count > 1 else 0.0
+    return _FEWER * slices.floor() if slices.count > 1 else supported_floor(question)
 
 
 CANDIDATES: tuple[Candidate, ...] = (

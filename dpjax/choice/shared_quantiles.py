@@ -162,7 +162,7 @@ def _sharing(candidate: Candidate) -> Candidate:
         def make(n: int) -> Any:
             return quantiles.shared(best.make(n), fractions=question.fractions, ends=ends)
 
-        n = best.n + (size_for(0.5, asked.alpha) if candidate.name in FROM_RANKS else 0)
+        n = best.n + (size_for(0.5, asked.alpha) if best.name.split(",")[0] in FROM_RANKS else 0)
         return Offer(max(n, rounding), make, f"{best.name}, {len(asked.fractions)} for all"), rounding > n
 
     def offer(question: Question) -> Offer:

@@ -26,10 +26,13 @@ MOMENTS = (
 
 def read(values: Any) -> np.ndarray:
     """The column as an array of one axis without missing values, of one of NumPy's own types if possible."""
+    if arguments.is_traced(values):
+        raise TypeError(f"values must be known: encode them outside of jit and vmap, got {values}")
     if getattr(values, "nlevels", 1) > 1:
         raise TypeError(f"values must be one column, got {type(values).__name__} of {values.nlevels} levels")
     if getattr(values, "ndim", 1) > 1:
-        raise ValueError(f"values must have one axis, got shape {values.shape}; of a table, take one column")
+        shape = f"shape {values.shape}" if hasattr(values, "shape") else f"{type(values).__name__} of {values.ndim}"
+        raise ValueError(f"values must have one axis, got {shape}; of a table, take one column")
     if hasattr(values, "isna"):  # pandas has its own notions of missing values and of types
         _refuse_missing(np.asarray(values.isna()))
         kind: Any = getattr(values, "dtype", None)

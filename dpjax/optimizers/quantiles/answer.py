@@ -68,7 +68,8 @@ class Exactly:
     Attributes:
       rank_error: the least number of ranks such that no value is off by more, except with probability at most beta.
       probability: the probability that no value is off by more, at least 1 - beta.
-      low, high: the values between which each quantile then lies: those at its rank minus, and plus, `rank_error`.
+      low, high: the values between which each answer then lies, both inclusive: for the rank k the (k - `rank_error`)-th value and the
+        (k + `rank_error` + 1)-th, below which there are k + `rank_error` values; the ends of the domain where there is no such value.
     """
 
     rank_error: int
