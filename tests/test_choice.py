@@ -1221,6 +1221,16 @@ def test_an_alpha_is_found_although_a_single_answer_would_serve_at_a_larger_one(
     assert found.alpha <= alpha * most and any("supported_slices, " in name for name in found.candidates)
 
 
+def test_a_budget_without_a_delta_does_not_undo_the_floor_of_what_needs_one():
+    """With it, SanThresholds was planned for 400,000 calls, a minute of work, though one call alone needs more records."""
+    asked = base.Question(bits=3, n=10**7, epsilon=0.5, delta=0.01, alpha=6e-5, beta=0.1, relation=REPLACE_ONE)
+    assert 0.0 in [each.delta for each in base._budgets(asked, bounded=False)]
+    candidates = {each.name: each for each in cdf.CANDIDATES}
+    assert base._floor(candidates["san_thresholds"], asked) > 10**8
+    nothing = dataclasses.replace(asked, delta=0.0)  # it is not available at all, and the offer says why
+    assert base._floor(candidates["san_thresholds"], nothing) == 0.0
+
+
 @pytest.mark.parametrize("alpha", [0.35, 0.6, 0.99])
 def test_what_two_candidates_offer_is_no_runner_up_of_itself(alpha):
     """A single answer among the keys that the data support is offered with and without slices."""

@@ -226,16 +226,19 @@ def fewest(candidate: Candidate, asked: Sequence[Question]) -> tuple[Offer, Ques
 
 
 def _floor(candidate: Candidate, question: Question) -> float:
-    """An n that no offer is far below."""
+    """An n that no offer is far below; 0 also where there is none, so that the offer says why."""
     if candidate.floor is None:
         return 0.0
-    floors = []
-    for each in _budgets(question, candidate.bounded):
-        try:
-            floors.append(candidate.floor(each))
-        except ValueError:  # its own theory may refuse so small a delta
-            continue
-    return min(floors, default=0.0)
+    least = min(floor_of(candidate.floor, each) for each in _budgets(question, candidate.bounded))
+    return least if least < math.inf else 0.0
+
+
+def floor_of(floor: Callable[[Question], float], question: Question) -> float:
+    """What a floor says; infinite where it refuses, as a candidate that needs a delta does without one."""
+    try:
+        return floor(question)
+    except ValueError:  # its own theory may refuse numbers, too
+        return math.inf
 
 
 def ranked(

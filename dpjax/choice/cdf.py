@@ -17,7 +17,7 @@ import numpy as np
 from dpjax import bounds
 from dpjax.accounting.adaptive import ADAPTIVE
 from dpjax.choice import quantiles
-from dpjax.choice.base import LARGEST, MOST_DELTA, Candidate, Offer, Question, UnavailableError
+from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError, floor_of
 from dpjax.choice.quantiles import MOST_RUNS
 from dpjax.optimizers import quantiles as optimizers
 from dpjax.optimizers.quantiles.approximate import CONCENTRATED, MOST_BITS
@@ -86,10 +86,7 @@ def _roughly(question: Question) -> list[tuple[int, int]]:
 
 def direct_floor(question: Question) -> float:
     """Somewhat less than the n of theorems alone."""
-    try:
-        return _LESS * _roughly(question)[0][0]
-    except UnavailableError:
-        return 0.0
+    return _LESS * _roughly(question)[0][0]
 
 
 def direct(question: Question) -> Offer:
@@ -142,10 +139,7 @@ def recursive(question: Question) -> Offer:
 
 def recursive_floor(question: Question) -> float:
     """Somewhat less than the n of theorems alone."""
-    try:
-        return _LESS * _recursive(question, 1)[0]
-    except UnavailableError:
-        return 0.0
+    return _LESS * _recursive(question, 1)[0]
 
 
 @functools.lru_cache(maxsize=64)  # the search for an alpha asks many questions
@@ -206,7 +200,7 @@ def _through(
         found: list[tuple[Offer, int]] = []
         reason, several = "", asked(question)
         if floor is not None:
-            several = dict(sorted(several.items(), key=lambda each: floor(each[1]))[:LIKELY])
+            several = dict(sorted(several.items(), key=lambda each: floor_of(floor, each[1]))[:LIKELY])
         for pieces, of_pieces in several.items():
             try:
                 found.append((offer(of_pieces), pieces))
@@ -218,10 +212,7 @@ def _through(
         return Offer(best.n, lambda n: _database(best.make(n)), f"{best.name}, {pieces - 1} quantiles")
 
     def lowest(question: Question) -> float:
-        try:
-            return min(map(floor, asked(question).values())) if floor is not None else 0.0
-        except UnavailableError:
-            return 0.0
+        return min(floor_of(floor, each) for each in asked(question).values())  # type: ignore[arg-type]
 
     return Candidate(name, offered, None if floor is None else lowest)
 
@@ -258,8 +249,7 @@ def san_thresholds(question: Question) -> Offer:
 
 def san_thresholds_floor(question: Question) -> float:
     """The n that one step with all of the budget needs to be private."""
-    if not 0.0 < question.delta <= MOST_DELTA:
-        return 0.0
+    question.approximate()
     return bounds.san_thresholds_private(question.alpha, question.epsilon, question.delta)
 
 

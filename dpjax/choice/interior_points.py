@@ -176,6 +176,7 @@ def _candidate(name: str) -> Candidate:
         return Offer(points_for(*given, steps), lambda n: made(*given), name)
 
     def floor(question: Question) -> float:
+        question.approximate()
         return tree_log_floor(question.bits, *question.step(), question.beta)
 
     return Candidate(name, offer, floor if name == "tree_log" else None, bounded=name in PURE)

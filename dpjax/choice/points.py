@@ -17,7 +17,7 @@ import math
 from typing import Any
 
 from dpjax import bounds
-from dpjax.choice.base import MOST_DELTA, MOST_RECORDS, Candidate, Offer, Question, UnavailableError
+from dpjax.choice.base import MOST_RECORDS, Candidate, Offer, Question, UnavailableError
 from dpjax.core import bisection
 from dpjax.learners import points as learners
 
@@ -89,7 +89,8 @@ def _least_n(question: Question, epsilon: float, most: int) -> int:
 
 def learn_points_floor(question: Question) -> float:
     """The n at which the target's expected count is A_dist's threshold, minus 1: it is then dropped in at least a quarter of all runs."""
-    if question.beta >= 0.25 or not 0.0 < question.delta <= MOST_DELTA:
+    question.approximate()
+    if question.beta >= 0.25:
         return 0.0
     return bounds.stability_noise(question.epsilon, question.delta)[1] / question.alpha - 1
 

@@ -56,7 +56,6 @@ from dpjax.choice import interior_points
 from dpjax.choice.base import (
     LARGEST,
     LEAST_DELTA,
-    MOST_DELTA,
     SAFE,
     Candidate,
     Offer,
@@ -316,8 +315,7 @@ def supported(question: Question) -> Offer:
 
 def supported_floor(question: Question) -> float:
     """What the first run needs."""
-    if not 0.0 < question.delta <= MOST_DELTA:
-        return 0.0
+    question.approximate()
     count, given = len(question.fractions), budgets(np.asarray(question.fractions), *question.step(), np)
     return least_m_of_run(question.bits, [float(each[0]) for each in given], question.beta / count) / question.alpha
 
@@ -449,10 +447,7 @@ def noisy_slices(question: Question) -> Offer:
 @functools.lru_cache(256)  # distribution functions ask each question twice
 def noisy_slices_floor(question: Question) -> float:
     """Somewhat less than the n of the best split."""
-    try:
-        return _FEWER * min(_Slices.of(question, share).floor() for share in (0.0, OWN))
-    except UnavailableError:
-        return 0.0
+    return _FEWER * min(_Slices.of(question, share).floor() for share in (0.0, OWN))
 
 
 class _SupportedSlices(_Parts):
@@ -535,10 +530,7 @@ def supported_slices(question: Question) -> Offer:
 @functools.lru_cache(256)
 def supported_slices_floor(question: Question) -> float:
     """Somewhat less than the n of the best split."""
-    try:
-        slices = _SupportedSlices.of(question, OWN)
-    except UnavailableError:
-        return 0.0
+    slices = _SupportedSlices.of(question, OWN)
     return _FEWER * slices.floor() if slices.count > 1 else supported_floor(question)
 
 

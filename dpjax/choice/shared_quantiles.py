@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, fewest
+from dpjax.choice.base import Candidate, Offer, Question, UnavailableError, fewest, floor_of
 from dpjax.choice.quantiles import CANDIDATES, rounded, size_for
 from dpjax.core import bisection
 from dpjax.optimizers import quantiles
@@ -176,11 +176,8 @@ def _sharing(candidate: Candidate) -> Candidate:
             return best
 
     def floor(question: Question) -> float:
-        try:
-            ends = _reach(question.alpha, question.fractions, ENDS[0])
-            return min(candidate.floor(each) for each in fewer(question, ends))  # type: ignore[misc]
-        except UnavailableError:
-            return 0.0
+        ends = _reach(question.alpha, question.fractions, ENDS[0])
+        return min(floor_of(candidate.floor, each) for each in fewer(question, ends))  # type: ignore[arg-type]
 
     return Candidate(f"shared, {candidate.name}", offer, floor if candidate.floor else None)
 

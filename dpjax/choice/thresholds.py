@@ -184,7 +184,8 @@ def supported(question: Question) -> Offer:
 
 def supported_floor(question: Question) -> float:
     """(T - 1)/alpha with all of beta for bottom: half of all samples have at least as many errors."""
-    if question.delta <= 0.0 or question.bits + 2 > wide.MAX_BITS:
+    question.approximate()
+    if question.bits + 2 > wide.MAX_BITS:
         return 0.0
     room = least_room(question.bits, question.epsilon, question.delta, question.beta)
     return min((room - 1) / question.alpha, LARGEST)
@@ -214,10 +215,7 @@ def by_interior_points(question: Question, planned: bool = True) -> Offer:
 
 def by_interior_points_floor(question: Question) -> float:
     """The n of `by_interior_points` with a floor for TreeLog's plan."""
-    try:
-        return float(by_interior_points(question, planned=False).n)
-    except UnavailableError:
-        return 0.0
+    return float(by_interior_points(question, planned=False).n)
 
 
 CANDIDATES: tuple[Candidate, ...] = (
