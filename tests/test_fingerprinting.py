@@ -284,13 +284,15 @@ def test_boneh_shaw_accuses_somebody_whatever_a_feasible_word_counts(variant):
     for _ in range(6):
         grows = lambda w: w - slow[-1] <= math.sqrt(2 * float(code.log_term) * (w + slow[-1]))  # noqa: E731
         slow.append(max(w for w in range(slow[-1], 2 * code.copies) if grows(w)))
-    assert 0.5 * code.copies < slow[-1] < code.copies
+    assert slow[-1] <= 6 * 7 * float(code.log_term) < slow[-1] + 7 and slow[-1] < code.copies
     counts = np.sort(np.random.default_rng(0).integers(0, code.copies + 1, (2000, 7)), axis=1)
     counts = np.concatenate([counts, [slow]]).astype(np.int32)
     counts[:, 0], counts[:, -1] = 0, code.copies
     accused = jax.jit(jax.vmap(lambda tally: code.accuse(tally).accused))
     assert np.asarray(accused(counts)).any(axis=1).all()
     assert code.completeness() == 0
+    enough = boneh_shaw(6, xi=0.3, variant=variant, copies=math.floor(6 * 7 * float(code.log_term)) + 1)
+    assert enough.completeness() == 0
     short = boneh_shaw(6, xi=0.3, copies=slow[-1])  # negative control: as many copies as that growth reaches
     accused_by_few = jax.jit(lambda tally: short.accuse(tally).accused)(np.array(slow, np.int32))
     assert short.completeness() == 1 and not np.asarray(accused_by_few).any()

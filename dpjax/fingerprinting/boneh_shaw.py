@@ -12,9 +12,9 @@ P[W_s - R/2 > z] <= exp(-2 z^2 / R), which at z = sqrt(L R/2) is exp(-L) = xi/(2
 word.
 
 *Completeness.* Let types run from 0 to n; then a feasible word has W_0 = 0 and W_n = B. If nobody is accused, then by induction
-W_s <= 2 s^2 L: W_s - W_{s-1} <= sqrt(2 L (W_s + W_{s-1})) holds for W_s no larger than the greater root of a quadratic that grows
-with W_{s-1}; at W_{s-1} = 2 (s-1)^2 L the value 2 s^2 L is at least that root, as 2s - 1 >= sqrt(s^2 + (s-1)^2), and above it for
-s >= 2. So W_n < 2 n^2 L <= B, a contradiction (n >= 2): some user is surely accused.
+W_s <= s (s+1) L: W_s - W_{s-1} <= sqrt(2 L (W_s + W_{s-1})) holds for W_s no larger than the greater root of a quadratic that grows
+with W_{s-1}, which is W_{s-1} + L + sqrt(L^2 + 4 L W_{s-1}); at W_{s-1} = (s-1) s L that root is s (s+1) L. So W_n <= n (n+1) L, which is
+below 2 n^2 L <= B, a contradiction (n >= 2): some user is surely accused. More than n (n+1) L copies are enough.
 
 Variant "padded" (default) is the code above. Variant "original" leaves out the types 0 and n, on which a feasible word is known beforehand,
 and accuses user 1 if W_1 > 0 and user n if W_{n-1} < B. That is shorter by 2B columns, complete by the same induction, and sound
@@ -35,6 +35,7 @@ from dpjax.fingerprinting.arrangement import arrangement
 from dpjax.fingerprinting.codes import BLOCK, MOST_COLUMNS, Accusation, Code, Columns, Stream, security
 
 VARIANTS = ("padded", "original")
+ROUNDED = 1 + 2.0**-20  # the factor by which thresholds that are rounded to float32 may be larger, squared
 _LANES = 128  # columns along which vector instructions run
 
 
@@ -114,8 +115,9 @@ class BonehShaw(Code):
         return math.exp(-float(self.log_term))
 
     def completeness(self) -> float:
-        """0 with B >= 2 n^2 L copies: a feasible word always accuses somebody."""
-        return 0.0 if self.copies >= 2 * self.users**2 * float(self.log_term) else 1.0
+        """0 with more than n (n+1) L copies: a feasible word always accuses somebody."""
+        enough = self.users * (self.users + 1) * float(self.log_term) * ROUNDED
+        return 0.0 if self.copies > enough else 1.0
 
 
 def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: int | None = None) -> BonehShaw:
@@ -127,7 +129,8 @@ def boneh_shaw(users: int, xi: Any = 0.05, *, variant: str = "padded", copies: i
       users: n >= 2.
       xi: in [2^-960, 1). Soundness holds with xi/2 in total and xi/(2n) for each innocent user, completeness with error 0.
       variant: "padded", sound for every word; "original", sound for feasible words.
-      copies: columns of each type, instead of B. The thresholds stay: soundness holds as before, completeness only with at least B.
+      copies: columns of each type, instead of B. The thresholds stay: soundness holds as before, completeness only with more than
+        n (n+1) ln(2n/xi).
 
     Returns:
       The code: `generate(key)`, `stream(key)`, `trace(book, word)`, `length`, `innocent()`, `soundness()`, `completeness()`.

@@ -29,8 +29,8 @@ def thresholds(
 ) -> float:
     """Examples that every empirical k-learner of thresholds needs, proper or not: ceil(n/2)/alpha, by the Boneh-Shaw code (Theorem 43).
 
-    With B = floor(k/(n + 1)) copies of each column the code is complete, and an innocent user is accused with probability at most
-    exp(-B/(2 n^2)).
+    With B = floor(k/(n + 1)) copies of each column the code is complete for every L below B/(n (n + 1)), and an innocent user is accused
+    with probability at most exp(-L). So the inequality holds at exp(-B/(n (n + 1))), where the paper has exp(-B/(2 n^2)).
 
     Args:
       concepts: k.
@@ -46,7 +46,7 @@ def thresholds(
       TypeError, ValueError: an argument out of range.
 
     >>> thresholds(10**6, alpha=0.1, beta=0.1, epsilon=1.0, delta=1e-6)
-    230.0
+    290.0
     """
     alpha = arguments.number("alpha", alpha, above=0.0, below=0.5)
     most = _most_users(2, _boneh_shaw(concepts), beta, epsilon, delta)
@@ -88,7 +88,7 @@ def _boneh_shaw(concepts: int) -> Codes:
     concepts = arguments.count("concepts", concepts)
 
     def codes(n: int) -> list[tuple[float, float]]:
-        innocent = math.exp(-(concepts // (n + 1)) / (2 * n**2))
+        innocent = math.exp(-(concepts // (n + 1)) / (n * (n + 1)))
         return [(0.0, max(innocent, sys.float_info.min))]  # a probability of 0 would refute every epsilon
 
     return codes
