@@ -412,6 +412,12 @@ def test_every_reduction_asks_its_sanitizer_for_its_share_of_alpha_and_beta() ->
     learner = reductions.learn_by_sanitizing(labels[0], dichotomies.thresholds(bits=1))
     seen = bounds.agnostic(1, 2 * alpha, beta)
     assert learner.sample_size(alpha=4 * alpha, beta=2 * beta) == math.ceil(needed) > seen
+    # A point is the difference of two thresholds, so a learner of points asks for half of that error.
+    part = points.sample_size(alpha=alpha / 4, beta=beta / 3)
+    narrower = reductions.label_class(points, block=part, epsilon=1.0)
+    of_points = reductions.learn_by_sanitizing(narrower, dichotomies.points(bits=1))
+    size = of_points.sample_size(alpha=4 * alpha, beta=2 * beta)
+    assert size == narrower.sample_size(alpha=alpha / 2, beta=beta) > math.ceil(needed)
 
 
 # ------------------------------------------------------------------------------------------------------------ refusals
@@ -453,6 +459,14 @@ def test_wrong_parts_are_refused_by_name() -> None:
             lambda: reductions.learn_by_sanitizing(label(), dichotomies.thresholds(bits=2)),
             ValueError,
             "concepts must be over the 1 bits",
+        ),
+        (  # its release may be uniform, whatever the thresholds are
+            lambda: reductions.learn_by_sanitizing(
+                label(sanitizer=dense.blr(queries=dense.points(bits=1), rows=1, epsilon=1.0)),
+                dichotomies.thresholds(bits=1),
+            ),
+            ValueError,
+            "sanitizer must be one for thresholds or intervals",
         ),
         (
             lambda: reductions.block_sanitizer(

@@ -137,7 +137,8 @@ def choosing_mechanism(growth: int, alpha: float, beta: float, epsilon: float, d
     """Examples for the Choosing Mechanism: (16/(a eps)) ln(16 k / (a b eps delta)), or what privacy needs where that is more.
 
     At that size it is (eps, delta)-private under replace-one, the size being public (BNS, Lemma 4.4), and
-    picks a solution within alpha m of the best with probability 1 - beta (Lemma 4.5, same formula).
+    picks a solution within alpha m of the best with probability 1 - beta if the best has a score of alpha m or more (Lemma 4.5, same
+    formula; where no score is that large every solution is within alpha m of the best, and the mechanism may give ⊥).
 
     Privacy by `choosing_mechanism_privacy` needs more than the formula if 1 + exp(eps/4) > 256 k/(a^2 b^2 eps^2 delta),
     hence only if eps > 6.4. There the printed lemma may be false, and at eps = 16, delta = 0.1, a = b = 0.9, k = 1 it

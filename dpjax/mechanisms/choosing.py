@@ -155,7 +155,9 @@ class Choosing(Chooser):
         return Guarantee(given["epsilon"], given["delta"], "REPLACE_ONE")
 
     def sample_size(self, *, alpha: float, beta: float) -> int:
-        """The sample size of Lemma 4.5 at the mechanism's own alpha.
+        """The sample size of Lemma 4.5 at the mechanism's own alpha, for data on which some score is alpha n or more.
+
+        On other data every solution is within alpha n of the best, and ⊥ is likely where no score is near alpha n / 2.
 
         Raises:
           ValueError: an alpha below the mechanism's own.

@@ -1,12 +1,15 @@
-"""What learners of k concepts share: their data."""
+"""What learners of k concepts share: their data, and what they ask of a sanitizer."""
 
 from typing import Any, ClassVar
 
 from jaxtyping import Array, Bool, UInt32
 
+from dpjax.concepts.dichotomies import ThresholdClass
 from dpjax.data.algorithm import Algorithm
 from dpjax.data.fitting import fitted
 from dpjax.data.multi_sample import MultiSample
+from dpjax.sanitizers.dense import queries
+from dpjax.sanitizers.points.base import PointSanitizer
 
 
 class KLearner(Algorithm):
@@ -33,3 +36,20 @@ class KLearner(Algorithm):
     def predict(self, hypothesis: Any, x: UInt32[Array, "rows limbs"]) -> Bool[Array, "rows k"]:
         """The label that each hypothesis gives to each point."""
         raise NotImplementedError
+
+
+def is_for_points(sanitizer: Any) -> bool:
+    """Whether a sanitizer, or the one within it, promises something of single points, and of nothing larger than a pair."""
+    inner = sanitizer
+    while hasattr(inner, "sanitizer"):
+        inner = inner.sanitizer
+    return isinstance(getattr(inner, "queries", inner), PointSanitizer | queries.Points | queries.Pairs)
+
+
+def refuse_points(sanitizer: Any, concepts: Any) -> None:
+    """ValueError where thresholds are to be learned from a sanitizer of points."""
+    if is_for_points(sanitizer) and isinstance(concepts, ThresholdClass):
+        rule = (
+            "be one for thresholds or intervals, as dpjax.sanitizers.cdf makes it, where thresholds are to be learned"
+        )
+        raise ValueError(f"sanitizer must {rule}, got one for points, {sanitizer!r}")

@@ -57,9 +57,7 @@ from dpjax.data.outcome import Outcome, Status
 from dpjax.data.pac import excess
 from dpjax.data.points import Points
 from dpjax.mechanisms import exponential
-from dpjax.multi.base import KLearner
-from dpjax.sanitizers.dense import queries
-from dpjax.sanitizers.points.base import PointSanitizer
+from dpjax.multi.base import KLearner, refuse_points
 
 __all__ = ["GenericLearner", "PointClass", "ThresholdClass", "learner", "points", "thresholds"]
 
@@ -274,10 +272,7 @@ def learner(
     domains = getattr(sanitizer, "bits", concepts.bits), concepts.bits
     if not any(map(arguments.is_traced, domains)) and int(domains[0]) != int(domains[1]):
         raise ValueError(f"concepts must be over the {int(domains[0])} bits of the sanitizer, got {concepts!r}")
-    of_points = isinstance(getattr(sanitizer, "queries", sanitizer), PointSanitizer | queries.Points | queries.Pairs)
-    if of_points and isinstance(concepts, ThresholdClass):
-        rule = "be one for intervals, as dpjax.sanitizers.cdf makes it, where thresholds are to be learned"
-        raise ValueError(f"sanitizer must {rule}, got one for points, {sanitizer!r}")
+    refuse_points(sanitizer, concepts)
     k = arguments.size("k", k)
     total = Guarantee(
         arguments.known("epsilon", arguments.epsilon(epsilon)),

@@ -45,6 +45,7 @@ from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
 from dpjax.learners.points.base import OnePointLearner
 from dpjax.learners.thresholds.base import ThresholdLearner
+from dpjax.multi.base import is_for_points, refuse_points
 from dpjax.multi.reductions.databases import ByPoint, check_sanitizer, database_of
 
 
@@ -103,12 +104,19 @@ class LearnBySanitizing(Algorithm):
     def sample_size(self, *, alpha: float, beta: float) -> int:
         """Lemma 5.3 for labels of the class, with g = alpha/2, the sanitizer being within alpha/4 except with probability beta/2.
 
+        A sanitizer of thresholds from which points are learned must be within alpha/8.
+
         Raises:
           ValueError: alpha or beta outside (0, 1), or an accuracy beyond what the sanitizer can promise.
         """
         alpha, beta = arguments.known_fraction("alpha", alpha), arguments.known_fraction("beta", beta)
-        sanitized = sanitizer_size(self.sanitizer, alpha=alpha / 4, beta=beta / 2, asked=(alpha, beta))
+        within = self._within(alpha / 4)
+        sanitized = sanitizer_size(self.sanitizer, alpha=within, beta=beta / 2, asked=(alpha, beta))
         return max(sanitized, whole(bounds.agnostic(self.concepts.vc, alpha / 2, beta / 2)))
+
+    def _within(self, error: float) -> float:
+        """The error of the sanitizer's own queries with which errors of the class are within this."""
+        return error
 
     def _concept(self, concepts: Any, index: Int[Array, ""]) -> Any:
         """The concept at this index."""
@@ -142,6 +150,10 @@ class LearnPointsBySanitizing(LearnBySanitizing, OnePointLearner):
     concepts: PointClass
     limbs: int = static()
 
+    def _within(self, error: float) -> float:
+        """A point is the difference of two thresholds."""
+        return error if is_for_points(self.sanitizer) else error / 2
+
     def _concept(self, concepts: Any, index: Int[Array, ""]) -> Any:
         position = wide.resize(concepts.position[index], self.limbs)
         return type(concepts).shown(position, concepts.zero[index])
@@ -170,7 +182,8 @@ def learn_by_sanitizing(sanitizer: Any, concepts: ThresholdClass | PointClass) -
       concepts: `thresholds(bits=...)` or `points(bits=...)` of `dpjax.concepts.dichotomies`, over the sanitizer's domain.
 
     Raises:
-      TypeError: not a sanitizer of labelled points, or not such a class. ValueError: another domain.
+      TypeError: not a sanitizer of labelled points, or not such a class. ValueError: another domain, or a sanitizer of points where
+        thresholds are to be learned.
     """
     check_sanitizer(sanitizer)
     if getattr(sanitizer, "kind", Sample) is not Sample:
@@ -179,6 +192,7 @@ def learn_by_sanitizing(sanitizer: Any, concepts: ThresholdClass | PointClass) -
         raise TypeError(f"concepts must be a class, as dichotomies.thresholds(bits=...) makes it, got {concepts!r}")
     if int(concepts.bits) != int(sanitizer.bits):
         raise ValueError(f"concepts must be over the {int(sanitizer.bits)} bits of the sanitizer, got {concepts!r}")
+    refuse_points(sanitizer, concepts)
     if isinstance(concepts, ThresholdClass):
         return LearnThresholdsBySanitizing(sanitizer=sanitizer, concepts=concepts, limbs=concepts.limbs)
     return LearnPointsBySanitizing(sanitizer=sanitizer, concepts=concepts, limbs=wide.limbs_for(int(concepts.bits)))
