@@ -1,5 +1,6 @@
 """Quantiles by the exponential mechanism on the rank error: private for all neighbours, the naive law, the error that is stated."""
 
+import dataclasses
 import functools
 import itertools
 from fractions import Fraction
@@ -234,6 +235,40 @@ def test_laws_on_a_wide_domain_are_the_naive_ones(x64):
         cells = each(large, shifted, _rows([(20 << 90, 40 << 90)] * 3, 96))
         gaps = _gap_law(values, [0.2, 0.5, 0.99], 64, 2.0)
         np.testing.assert_allclose(cells[:, 0], gaps[:, 20:40].sum(axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("base", ["uniform", builders.slow("scales")])
+@pytest.mark.parametrize("make", [quantiles.rank_exponential, builders.thorough(quantiles.permute_and_flip)])
+def test_points_far_from_the_quantiles_tell_nothing(make, base, x64):
+    """Laws of all points and of those near the quantiles alone, on 256 values: many points share some of them, also around a quantile."""
+    made = make(bits=8, fractions=[0.0, 0.3, 0.5, 0.9], epsilon=30.0, base=base)
+    focused = made.focused(8191)
+    assert 0 < 8 * focused.size <= 8191 and made.focused(8 * focused.size - 1).size == 0
+    far = dataclasses.replace(made, size=focused.size // 16)  # negative control
+
+    @jax.jit
+    def laws(points):
+        def one(mechanism, fraction):
+            pieces = mechanism._seen(points, fraction)
+            values = wide.from_uint32(jnp.arange(256, dtype=jnp.uint32), mechanism.wider)
+            return jax.nn.softmax(mechanism._log_density(pieces)[jax.vmap(pieces.locate)(values)])
+
+        return [jax.vmap(functools.partial(one, m))(jnp.asarray(made.fractions)) for m in (made, focused, far)]
+
+    rng, differs = np.random.default_rng(0), 0.0
+    for n in (8000, 3000, 100):
+        for values in (
+            rng.integers(0, 256, n),
+            rng.integers(100, 110, n),
+            np.repeat([3, 77, 200], [n // 4, n // 2, n - n // 4 - n // 2]),
+        ):
+            points = made.prepare(made.fit(points_of(values.tolist(), 8, 8191)))
+            whole, part, short = laws(points)
+            np.testing.assert_allclose(part, whole, rtol=0, atol=1e-15)
+            differs = max(differs, float(jnp.max(jnp.abs(short - whole))))
+    assert differs > 1e-6
+    with pytest.raises(TypeError, match="epsilon must be a known number"):
+        jax.jit(lambda epsilon: dataclasses.replace(made, epsilon=epsilon).focused(8191).epsilon)(1.0)
 
 
 @pytest.mark.thorough

@@ -91,8 +91,9 @@ from dpjax.optimizers.quantiles.axis import ANYWHERE
 from dpjax.optimizers.quantiles.base import ranks, total
 from dpjax.optimizers.quantiles.chains import ULP, Targets
 from dpjax.optimizers.quantiles.joint import JointQuantiles
+from dpjax.optimizers.quantiles.near import NEGLIGIBLE
 from dpjax.optimizers.quantiles.noisy_count import Tail
-from dpjax.optimizers.quantiles.together import MIXTURE, NEGLIGIBLE, Together, among, on_axis, per_root
+from dpjax.optimizers.quantiles.together import MIXTURE, Together, among, on_axis, per_root
 
 # Shares of epsilon for the noisy count of "places": for fewer than MANY outputs, and from MANY on, where N_0 depends on it, too.
 SHARE, SHARE_OF_MANY, MANY = 0.01, 0.05, 24

@@ -89,11 +89,11 @@ from dpjax.optimizers.quantiles import noisy_count, scales
 from dpjax.optimizers.quantiles.axis import ANYWHERE
 from dpjax.optimizers.quantiles.base import MOST_ROWS, ranks, total
 from dpjax.optimizers.quantiles.chains import Targets
+from dpjax.optimizers.quantiles.near import NEGLIGIBLE
 from dpjax.optimizers.quantiles.noisy_count import Tail
 from dpjax.optimizers.quantiles.together import (
     ENOUGH,
     MIXTURE,
-    NEGLIGIBLE,
     REST_DIGITS,
     Together,
     among,

@@ -34,9 +34,15 @@ most 2^d e^(-lambda t) in a run, and all q errors are at most (d ln 2 + ln(q / b
 **Scales.** With `base="scales"` a point z also has a public weight of its own, the mixture of `scales`: the axis is cut where that weight
 changes. Privacy is as before. Each z weighs at least 2^-(d + 1), and all of them at most 1, so that d ln 2 becomes (d + 1) ln 2.
 
+**Many points.** A run needs only those at ranks within D of f n, if all points before them are taken to lie before the domain, and all
+behind them to lie behind it: outputs between the first and the last of them keep their counts, but for values at which counts reach beyond.
+All other outputs keep an error of D or more, and a value that is shared by more points keeps a depth of D or more, where it has one: with
+(d ln 2 + 53 ln 2)/lambda for D, what changes weighs less than 2^-53 of the rest, before and after.
+
 The plain twin is `dpjax.verify.plain.quantiles.rank_exponential_laws`.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -57,9 +63,10 @@ from dpjax.domains import wide
 from dpjax.domains.events import Goal, Interval
 from dpjax.domains.ordered import Pieces
 from dpjax.mechanisms import exponential_piecewise as piecewise
-from dpjax.optimizers.quantiles import scales
+from dpjax.optimizers.quantiles import near, scales
 from dpjax.optimizers.quantiles.base import ranks, total
 from dpjax.optimizers.quantiles.independent import IndependentQuantiles
+from dpjax.optimizers.quantiles.near import NEGLIGIBLE
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 
@@ -76,6 +83,7 @@ class RankExponential(IndependentQuantiles):
       limbs: limbs of a point (static).
       wider: limbs of a position up to 2^d + 1 (static).
       base: "uniform" or "scales" (static).
+      size: how many points around each quantile a run processes; 0 for all points (static). See `focused`.
     """
 
     bits: Int[Array, ""]
@@ -86,6 +94,7 @@ class RankExponential(IndependentQuantiles):
     limbs: int = static()
     wider: int = static()
     base: str = static()
+    size: int = static(default=0)
 
     def slope(self, xp: Any = jnp) -> Any:
         """lambda, by `jax.numpy`, or by `numpy` on the host."""
@@ -96,19 +105,45 @@ class RankExponential(IndependentQuantiles):
     def _sums(self, xp: Any) -> tuple[Any, Any]:
         return range_sums(xp.asarray(self.fractions).astype(float) * 2.0**-32, xp)
 
+    def focused(self, rows: int) -> Any:
+        """The same for data of `rows` rows, with runs that process only the points near each quantile, if that at least halves them.
+
+        The outputs that this affects have a probability of 2^-52 or less, see the module. Each power of two of points is compiled
+        separately.
+
+        Raises:
+          TypeError: a traced epsilon or delta.
+        """
+        self.guarantee()  # which names a traced total
+        count = self.fractions.shape[0]
+        size = 2 * (self._nats() + NEGLIGIBLE + math.log(count)) / float(self.slope(np))
+        return dataclasses.replace(self, size=near.block(size, count, rows))
+
     def draw(self, key: Array, points: Points) -> Any:
         def run(key: Array, fraction: Array) -> Array:
-            return self._point(key, self.pieces(points, fraction)).position
+            return self._point(key, self._seen(points, fraction)).position
 
         runs = jax.vmap(run)(jax.random.split(key, self.fractions.shape[0]), jnp.asarray(self.fractions))
         return wide.sort(wide.resize(runs, self.limbs))[0], jnp.bool_(True), {}
+
+    def _seen(self, points: Points, fraction: UInt32[Array, ""]) -> Pieces:
+        """What a run processes: the pieces of all points, or of those near the quantile."""
+        if not 0 < self.size * self.fractions.shape[0] < points.rows:
+            return self.pieces(points, fraction)
+        kept, left_out = near.near(points, fraction[None], self.size)
+        return self._pieces(kept, fraction, points.n_valid, left_out[1])
 
     def pieces(self, points: Points, fraction: UInt32[Array, ""]) -> Pieces:
         """-e for one fraction of sorted points: piece 0 up to the first point, then for each point itself and what follows it.
 
         Of equal points all but the last have two empty pieces. By scales, pieces also begin where the weight of a point changes.
         """
-        n = points.n_valid
+        return self._pieces(points, fraction, points.n_valid, jnp.int32(0))
+
+    def _pieces(
+        self, points: Points, fraction: UInt32[Array, ""], n: Int[Array, ""], left_out: Int[Array, ""]
+    ) -> Pieces:
+        """The same for some of n points, before which so many are left out."""
         beyond, one = wide.power_of_two(self.bits, self.wider), wide.one(self.wider)
         end = wide.add(beyond, one)
         x, there, before, up_to = self._rows(points, end)
@@ -122,7 +157,7 @@ class RankExponential(IndependentQuantiles):
         zero, last = jnp.zeros((1, self.wider), jnp.uint32), end[None]
         return Pieces(
             starts=wide.concatenate(wide.concatenate(zero, starts), last),
-            values=-_rank_error(jnp.concatenate([none, counts, none + n], axis=1), fraction, n),
+            values=-_rank_error(jnp.concatenate([none, counts, none + points.n_valid], axis=1) + left_out, fraction, n),
             last=wide.subtract(beyond, one),
             end=end,
             exponent=jnp.asarray(self.bits, jnp.int32),

@@ -27,7 +27,6 @@ BATCH = 8  # targets that a run processes at once
 ENOUGH = 2.0  # times what the places of all outputs cost one by one: from there on places gain nothing, and targets w_j n are tried
 # The weight of all base measures of a mixture, where the uniform one weighs 1.
 MIXTURE = {"uniform": 1, "scales": 2, "places": 2 / (1 - PLACES)}
-NEGLIGIBLE = 53 * scales.LN2
 REST_DIGITS = 16  # binary digits of the fractional part of a target
 MOST = 2**REST_DIGITS - 2  # outputs
 
@@ -87,8 +86,7 @@ class Together(RankedQuantiles):
 
     def _sized(self, size: float, rows: int) -> Any:
         """The same, with runs that process `size` points around each quantile or more, or all of `rows` rows unless that halves them."""
-        size = 1 << math.ceil(math.log2(min(size, rows) + 2))
-        return dataclasses.replace(self, size=size if 2 * self.fractions.shape[0] * size <= rows else 0)  # type: ignore[type-var]
+        return dataclasses.replace(self, size=near.block(size, self.fractions.shape[0], rows))  # type: ignore[type-var]
 
     def _all(self) -> Int[Array, "ends"]:
         """How many points are left out below each target where none are: 0."""
