@@ -692,6 +692,13 @@ def test_a_pmf_must_be_a_vector() -> None:
     with pytest.raises(ValueError, match="vector of probabilities"):
         check(Bad(1.0), **SMALL)
 
+    class Named(Vote):
+        def pmf(self, sample: Any) -> Any:
+            return {0: 0.5, 1: 0.5}
+
+    with pytest.raises(TypeError, match="pmf must return a vector of probabilities, got dict"):
+        check(Named(1.0), **SMALL)
+
 
 def test_a_pmf_in_numpy_is_looped() -> None:
     class Plain(Stated):

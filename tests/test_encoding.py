@@ -95,7 +95,7 @@ def test_integers_in_steps_of_a_fraction_are_the_floats_that_they_are():
     with pytest.raises(ValueError, match=r"low and high must be less than 2.53"):  # 2^53 + 1 would be 2^53
         dpjax.encode(np.array([2**53 + 1]), unit=2.5, low=2, high=2**53)
     with pytest.raises(
-        ValueError, match=r"unit must leave fewer than 2.53 steps from low to high, got 9007199254740992"
+        ValueError, match=r"unit must leave fewer than 2.53 steps from low to high, got 1 for 0 to 9007199254740992"
     ):
         dpjax.encode([3.0], unit=1, low=0, high=2**53)
     assert dpjax.encode([3.0], unit=1, low=0, high=2**53 - 1).bits == 53

@@ -303,7 +303,9 @@ def _decimals(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encodi
     """Floats on a grid."""
     encoding = _grid(unit, low, high, array.dtype.str)
     if encoding.last >= MOST_STEPS:
-        raise ValueError(f"unit must leave fewer than 2^53 steps from low to high, got {_text(encoding.last)}")
+        raise ValueError(
+            f"unit must leave fewer than 2^53 steps from low to high, got {_text(unit)} for {_text(low)} to {_text(high)}"
+        )
     q = _denominator(encoding.low, encoding.unit)
     start, step = int(encoding.low * q), int(encoding.unit * q)
     width = step * encoding.last

@@ -166,7 +166,8 @@ def _failure(key_coins: Array, sample: Any, experiment: Experiment) -> Float[Arr
     within = getattr(distribution, "within_excess", None) or distribution.within
     law = jnp.asarray(learner.probability(sample, within(jnp.asarray(alpha, float))), float)
     if law.shape != (2,):
-        raise ValueError(f"probability must return (P[event], P[not, or bottom]), of shape (2,), got shape {law.shape}")
+        rule = "return (P[event], P[not, or bottom]), of shape (2,)"
+        raise ValueError(f"probability must {rule}, got shape {law.shape} from {type(learner).__name__}")
     return law[1]
 
 

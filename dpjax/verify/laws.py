@@ -105,7 +105,11 @@ def laws_of(algorithm: Any, datasets: Family, ordered: bool) -> Laws | None:
     make = datasets.kind.make
 
     def law(row: Any) -> Any:
-        return jnp.asarray(algorithm.pmf(make(*row)))
+        found = algorithm.pmf(make(*row))
+        try:
+            return jnp.asarray(found)
+        except TypeError as error:
+            raise TypeError(f"pmf must return a vector of probabilities, got {type(found).__name__}") from error
 
     rows = (datasets.values, datasets.sizes)
     first = jax.tree.map(lambda leaf: leaf[0], rows)
