@@ -17,6 +17,7 @@ from dpjax import Points, Status, bounds
 from dpjax.accounting import ADD_OR_REMOVE_ONE
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
+from dpjax.domains.events import Interval
 from dpjax.learners import thresholds
 from dpjax.mechanisms import exponential, supported
 from dpjax.optimizers import interior_point
@@ -443,6 +444,45 @@ def test_a_larger_weight_of_thresholds_stays_enough():
             assert of_thresholds.log_least_weight(room, epsilon) >= needed
         needed = bounds.supported_weight(2 * least * 9, beta, epsilon, 1e-3, monotone=False)
         assert least == 1 or of_thresholds.log_least_weight(least - 1, epsilon) < needed * (1 + 1e-9)
+
+
+def noisy(rng, n, bits, noise, ties):
+    """Examples around a random target, some with the wrong label; with `ties` at few points."""
+    middle = int(rng.integers(0, 2**bits))
+    xs = rng.integers(0, 2**bits, n) if ties is None else rng.choice(rng.integers(0, 2**bits, ties), n)
+    ys = (xs < middle) ^ (rng.random(n) < noise)
+    return xs.tolist(), ys.astype(int).tolist()
+
+
+@pytest.mark.parametrize("bits", [3, builders.thorough(5)])
+def test_a_window_of_the_examples_has_the_law_of_all(bits, x64):
+    """A quarter of the rows is kept, of which a fifth could matter; a sixteenth is too few."""
+    learner = thresholds.supported(bits=bits, epsilon=3.0, delta=0.2, alpha=0.2)
+    assert learner.window == 0.25
+    low, high = (wide.from_ints([end], bits + 1)[0] for end in (0, 2**bits + 1))
+    released = jax.jit(lambda learner, sample: learner.log_mass(learner.prepare(sample), Interval(low=low, high=high)))
+    rng, differences = np.random.default_rng(bits), []
+    for n, noise, ties in itertools.product((20, 60, 63), (0.0, 0.05, 0.3), (None, 3)):
+        xs, ys = noisy(rng, n, bits, noise, ties)
+        sample = builders.sample_of(xs, ys, bits, 63)
+        plain = supported_thresholds_law(xs, ys, bits, 3.0, 0.2, int(learner.room(jnp.int32(n))))
+        np.testing.assert_allclose(learner.pmf(sample), plain, atol=1e-12)
+        few, enough = (released(dataclasses.replace(learner, window=window), sample) for window in (1 / 16, 1 / 4))
+        differences.append(abs(math.exp(few) - math.exp(enough)))
+    assert max(differences) > 0.01
+
+
+@pytest.mark.thorough
+def test_a_window_too_narrow_for_alpha_is_a_bad_parameter():
+    learner, sample = thresholds.supported(bits=5, epsilon=3.0, delta=0.2, alpha=0.2), builders.mixed_sample()
+    for alpha, status in ((0.25, Status.OK), (0.26, Status.BAD_PARAMETER)):
+        wider = dataclasses.replace(learner, alpha=np.float64(alpha))
+        assert wider.sound() == (status == Status.OK)
+    traced = jax.jit(
+        lambda alpha, sample: thresholds.supported(bits=6, epsilon=9.0, delta=0.2, alpha=alpha).pmf(sample)
+    )
+    made = thresholds.supported(bits=6, epsilon=9.0, delta=0.2, alpha=0.5)
+    np.testing.assert_allclose(traced(0.5, sample), made.pmf(sample), rtol=1e-5)
 
 
 @pytest.mark.thorough

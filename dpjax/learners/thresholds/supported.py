@@ -34,6 +34,11 @@ where these are equal.
 So T = (3/epsilon) (ln Z - ln 3), with the ln Z of `bounds.supported_weight`, about ln(T d/delta): at epsilon = 1, delta = 1e-6 and
 beta = 0.05, T is 69 at d = 64 and 78 at d = 1024, whatever n is.
 
+**A window.** u stays the same if only examples between the first and the last place with L <= T are kept, of which there are 2 T at most,
+since of any two places each example between them is misjudged at one. From one example to the next L changes by 1. So on either side of a
+key in view there are T - L examples before L exceeds T, or the side ends: further ones would not change min(m_j, T - L). And where
+examples are left out, L >= T at the end of the window, so that no key there is in view.
+
 Its plain twin is `dpjax.verify.plain.supported.supported_thresholds_law`.
 """
 
@@ -42,6 +47,7 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax import bounds
@@ -116,6 +122,7 @@ class ThresholdSupported(ThresholdLearner):
     Attributes:
       alpha: approximation parameter; an answer errs on fewer than T = floor(alpha n/2) examples.
       wider: limbs of a point of the tree (static).
+      window: at least alpha, a power of two: the share of the rows that is kept, see the module (static).
     """
 
     takes_scaled: ClassVar[bool] = True
@@ -126,40 +133,49 @@ class ThresholdSupported(ThresholdLearner):
     alpha: Float[Array, ""]
     limbs: int = static()
     wider: int = static()
+    window: float = static()
 
     def sound(self) -> Bool[Array, ""]:
-        room = jnp.asarray(self.bits) + 2 <= 32 * self.wider
+        room = (jnp.asarray(self.bits) + 2 <= 32 * self.wider) & (jnp.asarray(self.alpha, float) <= self.window)
         return super().sound() & (jnp.asarray(self.delta, float) > 0) & room
 
     def prepare(self, sample: Sample) -> View:  # type: ignore[override]
-        bits = jnp.asarray(self.bits, jnp.int32) + 2
-        limbs = self.wider
-        valid, n = sample.valid, sample.n_valid
-        x = wide.select(valid, _points(sample.x, limbs), ~jnp.zeros((limbs,), jnp.uint32)[None])
-        y = jnp.where(valid, sample.y, 0)
-        if not sample.ordered:
-            x, y = wide.sort(x, y)
-        first = wide.one(limbs)
+        bits, limbs, room = jnp.asarray(self.bits, jnp.int32) + 2, self.wider, self.room(sample.n_valid)
+        x, kept, errors = self._kept(sample, room)
+        first, none = wide.one(limbs)[None], ~jnp.zeros((1, limbs), jnp.uint32)
         last = wide.add(wide.power_of_two(bits - 1, limbs), wide.from_uint32(jnp.uint32(3), limbs))
-        x = wide.concatenate(first[None], x, ~jnp.zeros((1, limbs), jnp.uint32))
-        # The first item stands for T points, and so does the one behind all examples. Of the first `items` items so many are examples, and
-        # so many of these have the label 1.
+        x = wide.concatenate(first, x, none)
+        # The first item stands for T points, and so does the one behind all examples. Of the first `items` items so many are examples.
         items = jnp.arange(x.shape[0] + 1, dtype=jnp.int32)
-        x = wide.select(items[:-1] == n + 1, last[None], x)
-        examples, ones = jnp.clip(items - 1, 0, n), sums.running(jnp.pad(y, (2, 1)))
-        room = self.room(n)
+        x = wide.select(items[:-1] <= kept, x, wide.select(items[:-1] == kept + 1, last[None], none))
+        examples = jnp.clip(items - 1, 0, kept)
         tree = _Thresholds(
             bits=bits,
             limbs=limbs,
             epsilon=self.epsilon,
             delta=self.delta,
-            errors=examples - ones + ones[-1] - ones,
-            points_before=examples + jnp.where(items >= n + 2, 2 * room, jnp.where(items >= 1, room, 0)),
+            errors=errors[examples],
+            points_before=examples + jnp.where(items >= kept + 2, 2 * room, jnp.where(items >= 1, room, 0)),
             room=room,
-            examples=n,
+            examples=sample.n_valid,
         )
         x = once(lambda x: x, x)  # else the doubling would be done again for each use of a point
-        return View(points=Points(x=x, n_valid=n + 2, ordered=True), tree=tree)
+        return View(points=Points(x=x, n_valid=kept + 2, ordered=True), tree=tree)
+
+    def _kept(
+        self, sample: Sample, room: Int[Array, ""]
+    ) -> tuple[UInt32[Array, "kept limbs"], Int[Array, ""], Int[Array, "more"]]:
+        """(The points of examples that are kept, in order; how many; L behind so many of them)."""
+        x, y, n, rows = sample.x, jnp.where(sample.valid, sample.y, 0), sample.n_valid, sample.rows
+        if not sample.ordered:
+            x, y = wide.sort(wide.select(sample.valid, x, ~jnp.zeros_like(x)), y)
+        place, ones = jnp.arange(rows + 1, dtype=jnp.int32), sums.running(jnp.pad(y, (1, 0)))
+        errors = jnp.minimum(place, n) - ones + ones[-1] - ones
+        # T may be rounded up where n is no float32.
+        kept = min(rows, math.ceil(self.window * rows * (1 + 2.0**-22)))
+        start = jnp.minimum(jnp.min(jnp.where(errors <= room, place, rows)), rows - kept)
+        errors = lax.dynamic_slice_in_dim(errors, start, kept + 1)
+        return _points(x, start, kept, self.wider), jnp.clip(n - start, 0, kept), errors
 
     def room(self, n: Any, xp: Any = jnp) -> Any:
         """T for n examples; on the host a hair less, as programs round alpha."""
@@ -207,13 +223,13 @@ class ThresholdSupported(ThresholdLearner):
         return whole(max(general, bisection.least_int(lambda n: float(self.room(np.int64(n), np)) >= needed, 1)))
 
 
-def _points(x: Any, limbs: int) -> UInt32[Array, "rows limbs"]:
-    """The points 2x + 3 of examples at x, whole rows or `Scaled`."""
+def _points(x: Any, start: Int[Array, ""], kept: int, limbs: int) -> UInt32[Array, "kept limbs"]:
+    """The points 2x + 3 of so many examples from one on, at x, whole rows or `Scaled`."""
     if not isinstance(x, Scaled):
-        return _odd(wide.resize(x, limbs), 1)
+        return _odd(wide.resize(lax.dynamic_slice_in_dim(x, start, kept), limbs), 1)
     centre = _odd(wide.resize(x.centre, limbs), 1)
     doubled = Scaled(centre=centre, digits=x.digits, exponent=x.exponent + 1, below=x.below)
-    return doubled.at(jnp.arange(x.shape[0], dtype=jnp.int32))
+    return doubled.at(start + jnp.arange(kept, dtype=jnp.int32))
 
 
 def _odd(x: UInt32[Array, "*n limbs"], more: int) -> UInt32[Array, "*n limbs"]:
@@ -261,10 +277,12 @@ def supported(*, bits: int, epsilon: Any, delta: Any, alpha: Any) -> ThresholdSu
     Guarantee(epsilon=1.0, delta=1e-06, relation='REPLACE_ONE')
     """
     bits = arguments.integer("bits", bits, at_least=1, at_most=wide.MAX_BITS - 2)
+    alpha = arguments.fraction("alpha", alpha)
     return ThresholdSupported(
         **domain(bits),
         wider=wide.limbs_for(bits + 2),
         epsilon=arguments.epsilon(epsilon),
         delta=arguments.delta(delta),
-        alpha=arguments.fraction("alpha", alpha),
+        alpha=alpha,
+        window=1.0 if arguments.is_traced(alpha) else 2.0 ** math.ceil(math.log2(alpha)),
     )
