@@ -11,11 +11,12 @@ import pytest
 
 from dpjax.concepts import thresholds as concept
 from dpjax.data import pac
+from dpjax.data.outcome import Status
 from dpjax.data.points import Points
 from dpjax.data.sample import Sample
 from dpjax.domains import offsets, ordered, scaled, wide
 from dpjax.learners import thresholds
-from dpjax.optimizers import interior_point
+from dpjax.optimizers import interior_point, quantiles
 
 BITS, LIMBS, ROWS = 319, 10, 15
 CENTRE = (1 << 318) + (1 << 200) + 7
@@ -172,7 +173,7 @@ def test_trials_and_laws_on_scaled_points_are_those_on_whole_rows():
         thresholds.exponential(bits=BITS, epsilon=1.0),
         thresholds.rec_concave(bits=BITS, epsilon=1.0, delta=1e-6, alpha=0.2, depth=2),
         thresholds.binary_search(bits=BITS, epsilon=500.0),
-        thresholds.supported(bits=BITS, epsilon=1.0, delta=1e-6, alpha=0.8),
+        thresholds.supported(bits=BITS, epsilon=1.0, delta=1e-6, alpha=0.2),
     )
 
     @jax.jit
@@ -193,6 +194,41 @@ def test_trials_and_laws_on_scaled_points_are_those_on_whole_rows():
         for mine, theirs in drawn:
             assert (mine == theirs).all()
         np.testing.assert_allclose(*np.asarray(laws).T, rtol=3e-4, atol=1e-30)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("slices", [False, True])
+def test_quantiles_of_scaled_points_are_those_of_whole_rows(slices):
+    """The same answers from the same keys, and the same errors in ranks, by windows that reach beyond the data on both sides, too."""
+    given = {"bits": BITS, "fractions": [0.2, 0.7], "m": 3}
+    if slices:
+        made = quantiles.supported_slices(
+            **given, epsilon=9.0, delta=0.1, rank_epsilon=9.0, count_epsilon=1.0, gap_delta=0.5, margin=1, chains=2
+        )
+    else:
+        made = quantiles.supported(**given, epsilon=20.0, delta=0.1)
+
+    @jax.jit
+    @jax.vmap
+    def run(key, x, n):
+        points = Points(x=x, n_valid=n, ordered=True)
+        outcome = made(key, points)
+        return outcome.hypothesis, outcome.status, quantiles.rank_errors(points, outcome.hypothesis, jnp.int32([2, 5]))
+
+    for rows in CASES.values():
+        points, values = build(rows)
+        n = jnp.int32(len(values))
+        whole = wide.from_ints(values + [0] * (ROWS - len(values)), 32 * LIMBS)
+        found = [
+            run(
+                jax.random.split(jax.random.key(0), 64),
+                *jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (64, *leaf.shape)), (x, n)),
+            )
+            for x in (points, whole)
+        ]
+        for part, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(part, other)
+        assert slices or np.any(found[0][1] == Status.OK)
 
 
 def test_who_gets_scaled_points():

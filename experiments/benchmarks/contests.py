@@ -163,7 +163,8 @@ def supported_quantiles(name: str, d: int, m: int, n: int) -> Trial:
     """Quantiles by the keys that the data support, on points of every scale."""
     by_slices = name == "supported_slices"
     mechanism = (numpy_supported.slices_mechanism if by_slices else numpy_supported.quantile_mechanism)(d, m)
-    law = Scales(octaves=np.int32(d - 1), limbs=wide.limbs_for(d))
+    limbs = wide.limbs_for(d)
+    law = Scales(octaves=np.int32(d - 1), limbs=limbs, scaled=scaled.pays(limbs))
     return ON_NOISY_RANKS if by_slices else quantiles_trial, cell(mechanism, law, n)
 
 

@@ -14,6 +14,7 @@ from dpjax.accounting.adaptive import adaptive_total
 from dpjax.accounting.bounded import BOUNDED, composes_by_range, independent_total
 from dpjax.accounting.exponential import currency
 from dpjax.core import arguments
+from dpjax.core.bisection import first_where
 from dpjax.core.pytree import frozen
 from dpjax.core.staging import once
 from dpjax.data.algorithm import Algorithm
@@ -21,7 +22,8 @@ from dpjax.data.fitting import fitted
 from dpjax.data.outcome import Outcome, Status
 from dpjax.data.points import Points
 from dpjax.data.sample import bucket
-from dpjax.domains import wide
+from dpjax.domains import scaled, wide
+from dpjax.domains.scaled import Scaled
 
 MOST_POINTS = 2**30  # of a slice, so that its ends are int32 ranks
 MOST_ROWS = 2**31 - 1  # of any dataset, so that it is public
@@ -76,7 +78,7 @@ class OnSlices:
 class Stretch:
     """Sorted rows first, ..., stop - 1 of an array, continued by endless copies of `low` before them and of `high` after them."""
 
-    x: UInt32[Array, "rows limbs"]
+    x: Any  # whole rows, or `Scaled`
     first: Int[Array, ""]
     stop: Int[Array, ""]
     low: UInt32[Array, "limbs"]
@@ -85,7 +87,8 @@ class Stretch:
     def window(self, start: Int[Array, ""], size: Int[Array, ""], capacity: int) -> Points:
         """Rows start, ..., start + size - 1 of the continuation, as points with room for `capacity`."""
         row = start + jnp.arange(capacity, dtype=jnp.int32)
-        inside = self.x[jnp.clip(row, 0, self.x.shape[0] - 1)]
+        kept = jnp.clip(row, 0, self.x.shape[0] - 1)
+        inside = self.x.at(kept) if isinstance(self.x, Scaled) else self.x[kept]
         x = wide.select(row < self.first, self.low[None], wide.select(row < self.stop, inside, self.high[None]))
         # Stored, since otherwise the selection would be fused into every access of a solver to its points.
         return Points(x=once(lambda x: x, x), n_valid=size, ordered=True)
@@ -116,11 +119,13 @@ def rank_errors(points: Points, answers: UInt32[Array, "k limbs"], ranks: Int[Ar
     [0, 2]
     """
     limbs = max(points.x.shape[-1], answers.shape[-1])
-    x, answers = wide.resize(points.x, limbs), wide.resize(answers, limbs)
-    x = wide.select(points.valid, x, ~jnp.zeros_like(x))  # rows past the valid ones become the greatest number
+    x: Any = points.x
+    at = scaled.at(x.resized(limbs) if isinstance(x, Scaled) else wide.resize(x, limbs))
+    answers, n = wide.resize(answers, limbs), points.n_valid
 
     def error(answer: Array, rank: Array) -> Array:
-        below, up_to = (jnp.minimum(wide.search(x, answer, side=side), points.n_valid) for side in ("left", "right"))
+        below = first_where(lambda index: ~wide.less(at(index), answer), jnp.int32(0), n, points.rows)
+        up_to = first_where(lambda index: wide.less(answer, at(index)), below, n, points.rows)
         return jnp.maximum(jnp.maximum(below - rank, rank - up_to), 0)
 
     return jax.vmap(error)(answers, ranks)

@@ -184,6 +184,8 @@ class SupportedQuantiles(IndependentQuantiles):
       capacity: rows of a window (static).
     """
 
+    takes_scaled: ClassVar[bool] = True
+
     bits: Int[Array, ""]
     fractions: UInt32[Array, "quantiles"]
     epsilon: Float[Array, ""]

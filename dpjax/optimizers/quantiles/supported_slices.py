@@ -43,7 +43,7 @@ The plain twin is `dpjax.verify.plain.quantiles.supported_slices_law`.
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -84,6 +84,8 @@ class SupportedSlices(Quantiles):
       limbs: limbs of a point (static).
       capacity: rows of a window (static).
     """
+
+    takes_scaled: ClassVar[bool] = True
 
     bits: Int[Array, ""]
     fractions: UInt32[Array, "quantiles"]
