@@ -948,3 +948,60 @@ def test_more_independent_mechanisms_get_no_more_each_but_more_together(epsilon,
 def test_the_delta_of_independent_mechanisms_refuses_by_name(wrong, kind, message):
     with pytest.raises(kind, match=message):
         bounded.bounded_delta(**({"count": 2, "each": 0.5, "epsilon": 1.0} | wrong))
+
+
+def excess_of_range(length, epsilon):
+    """delta(epsilon) of the worst pair with losses in an interval of this length (Dong, Durfee, Rogers 2020), in 400 digits."""
+    with decimal.localcontext(prec=400):
+        apart = Decimal(length) - Decimal(epsilon)
+        if apart <= 0:
+            return Decimal(0)
+        u = (-apart / 2).exp()
+        return (1 - u) ** 2 / (1 - (-Decimal(epsilon)).exp() * u**2)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 5e-33), (5.494012225600808, 4.972879495648797e-32)])
+def test_ranges_are_rounded_to_the_safe_side_where_they_exceed_epsilon_by_little(epsilon, delta):
+    assert excess_of_range(float(accounting.largest_range(epsilon, delta)), epsilon) <= Decimal(delta)
+    longer = Guarantee(math.nextafter(epsilon, math.inf), 0.0, ADD)
+    for total in (bounded.independent_total, adaptive.adaptive_total):
+        assert excess_of_range(longer.epsilon, total(longer, 1, delta).epsilon) <= Decimal(delta)
+
+
+def test_ranges_are_rounded_to_the_safe_side_in_float32_too():
+    longest = float(accounting.largest_range(jnp.float32(1.0), jnp.float32(2e-15), xp=jnp))
+    assert excess_of_range(longest, 1.0) <= Decimal("2e-15")
+
+
+@pytest.mark.parametrize(("count", "rate"), [(5, 0.1), (9, 0.3), (10, 0.7)])
+def test_sums_of_ranges_are_rounded_up(count, rate):
+    each = Guarantee(rate, 0.0, ADD)
+    assert bounded.independent_total(each, count, 0.0).epsilon >= count * Fraction(rate)
+
+
+@pytest.mark.parametrize("total", [bounded.independent_total, adaptive.adaptive_total])
+def test_totals_of_exponential_mechanisms_refuse_a_delta_of_each(total):
+    with pytest.raises(ValueError, match=r"each must have a delta of 0"):
+        total(Guarantee(0.5, 1e-3, ADD), 3, 1e-6)
+    with pytest.raises(TypeError, match=r"each must be a Guarantee, got 0.5"):
+        total(0.5, 3, 1e-6)
+    with pytest.raises(TypeError, match=r"count must be an int, got 2.5"):
+        total(Guarantee(0.5, 0.0, ADD), 2.5, 1e-6)
+    with pytest.raises(ValueError, match=r"delta must be < 1.0"):
+        total(Guarantee(0.5, 0.0, ADD), 3, 1.0)
+
+
+def test_other_arguments_about_exponential_mechanisms_are_refused_by_name():
+    with pytest.raises(TypeError, match=r"count must be an int, got 2.5"):
+        bounded.independent_each(Guarantee(1.0, 1e-6, ADD), 2.5)
+    with pytest.raises(ValueError, match=r"rate must be > 0.0, got -1"):
+        accounting.exponential_total(-1, ranges=1.0, squares=1.0, delta=0.1)
+    with pytest.raises(TypeError, match=r"ranges must be a real number, got None"):
+        accounting.exponential_total(1.0, ranges=None, squares=1.0, delta=0.1)
+
+
+def test_advanced_calibration_ends_for_subnormal_budgets():
+    """A product of subnormal numbers may not fall: this once went on for ever."""
+    for epsilon in (1e-320, 5e-324):
+        each = accounting.calibrate(Guarantee(epsilon, 1e-6, ADD), 100, accountant="advanced")
+        assert each.epsilon == 0.0 or accounting.advanced(each, 100, 5e-7).epsilon <= epsilon

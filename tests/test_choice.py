@@ -1241,6 +1241,11 @@ def test_what_two_candidates_offer_is_no_runner_up_of_itself(alpha):
         assert choice.algorithm.guarantee().epsilon <= 1.0
 
 
+def test_a_value_is_not_hidden_where_another_candidate_that_offers_the_same_is_left_out():
+    choice = dpjax.choose("median", bits=2, n=643_999, epsilon=0.05, delta=0.01, beta=0.05)
+    assert isinstance(choice.candidates["supported"], float)
+
+
 @pytest.mark.parametrize(("fraction", "epsilon"), [(0.5, 2.0), thorough(0.4, 3.0)])
 def test_two_points_are_good(fraction, epsilon):
     """All multisets of up to six points from a domain of eight, and all errors that one of them can have."""

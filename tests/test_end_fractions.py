@@ -101,6 +101,11 @@ def test_what_is_no_fraction_or_too_close_is_refused(fractions):
             make(fractions)
 
 
+def test_what_is_refused_is_shown_as_it_was_given():
+    with pytest.raises(ValueError, match=r"got \[1\.0, 0\.0\]$"):
+        dpjax.choose("quantiles", bits=8, epsilon=1.0, n=9, fractions=[1.0, 0.0])
+
+
 def test_ends_of_the_domain_serve_as_the_ends():
     """They cost nothing, so the choice answers the inner fraction alone."""
     chosen = dpjax.choose("quantiles", bits=32, epsilon=1.0, alpha=0.05, fractions=ENDS)

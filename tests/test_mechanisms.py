@@ -1214,3 +1214,9 @@ def test_short_pieces_of_a_wide_domain_keep_their_lengths(left, right):
     choose = exponential_piecewise.mechanism(epsilon=0.001)
     p, q = choose.probability(pieces, (at, at + left))
     assert abs(math.log(p) - math.log(left / (left + right))) < 1e-5 and float(p + q) == pytest.approx(1, abs=1e-6)
+
+
+def test_laplace_gives_an_event_beyond_all_numbers_no_probability():
+    """Also where 10,000 scales of noise are more than a float32."""
+    for end in (math.inf, -math.inf):
+        assert laplace.mechanism(epsilon=1e-35).probability(0.0, (end, end)).tolist() == [0.0, 1.0]

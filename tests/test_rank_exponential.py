@@ -271,6 +271,17 @@ def test_points_far_from_the_quantiles_tell_nothing(make, base, x64):
         jax.jit(lambda epsilon: dataclasses.replace(made, epsilon=epsilon).focused(8191).epsilon)(1.0)
 
 
+@pytest.mark.parametrize("epsilon", [0.5, builders.thorough(5.0), builders.thorough(50.0)])
+@pytest.mark.parametrize("make", [quantiles.rank_exponential, builders.thorough(quantiles.permute_and_flip)])
+def test_runs_draw_from_points_near_the_quantiles_with_either_base(make, epsilon):
+    """By the uniform base there were two pieces more than a power of two, which no draw took."""
+    points = points_of(range(4095), 16)
+    for base in ("uniform", "scales"):
+        focused = make(bits=16, fractions=[0.5], epsilon=epsilon, base=base).focused(4095)
+        found = wide.to_ints(focused(jax.random.key(0), points).hypothesis)[0]
+        assert focused.size > 0 and abs(found - 2048) <= focused.error(beta=1e-6)
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("bits", [builders.thorough(1), builders.thorough(60), 64])
 @pytest.mark.parametrize("make", [builders.thorough(quantiles.rank_exponential), quantiles.permute_and_flip])

@@ -26,7 +26,7 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from dpjax.accounting.bounded import independent_each, independent_total
+from dpjax.accounting.bounded import independent_each, independent_total, refuse_delta
 from dpjax.accounting.calibration import calibrate
 from dpjax.accounting.composition import basic, few_losses, optimal
 from dpjax.accounting.exponential import currency, largest_range, largest_rho
@@ -125,9 +125,17 @@ def adaptive_total(each: Guarantee, count: int, delta: float) -> Guarantee:
       count: the number of mechanisms.
       delta: the total delta, in [0, 1).
 
+    Raises:
+      TypeError, ValueError: an argument out of range; an `each` that is not pure, unless it promises nothing.
+
     >>> adaptive_total(Guarantee(0.153, 0.0, "REPLACE_ONE"), 10, 1e-6).covers(1.0, 1e-6)
     True
     """
+    arguments.instance("each", each, Guarantee)
+    count, delta = arguments.count("count", count), arguments.number("delta", delta, at_least=0.0, below=1.0)
+    if each.is_none:
+        return each
+    refuse_delta("each", each)
     simple = basic({each: count})
     if delta == 0.0 or simple.epsilon == 0.0 or simple.is_none:
         return simple

@@ -70,21 +70,37 @@ def composes_by_range(algorithm: Any) -> bool:
     return bool(getattr(algorithm, "bounded_range", False)) and algorithm.guarantee().delta == 0.0
 
 
+def refuse_delta(name: str, each: Any) -> None:
+    """Refuses all but a guarantee (r, 0): a delta of each would have to be added to the total."""
+    arguments.instance(name, each, Guarantee)
+    if each.delta > 0.0:
+        raise ValueError(f"{name} must have a delta of 0, as exponential mechanisms have, got {each}")
+
+
 def independent_each(total: Guarantee, count: int) -> Guarantee:
     """The largest epsilon, rounded down, of each of `count` exponential mechanisms that keep a total, none depending on the others.
+
+    Raises:
+      TypeError, ValueError: an argument out of range.
 
     >>> round(independent_each(Guarantee(1.0, 1e-6, "REPLACE_ONE"), 100).epsilon, 4)
     0.0475
     """
-    return Guarantee(_each(count, total.epsilon, total.delta), 0.0, total.relation)
+    arguments.instance("total", total, Guarantee)
+    return Guarantee(_each(arguments.count("count", count), total.epsilon, total.delta), 0.0, total.relation)
 
 
 def independent_total(each: Guarantee, count: int, delta: float) -> Guarantee:
     """What `count` exponential mechanisms keep together at a total delta, if none depends on the others; rounded up.
 
+    Raises:
+      TypeError, ValueError: an argument out of range; an `each` that is not pure, as exponential mechanisms are.
+
     >>> independent_total(Guarantee(0.047, 0.0, "REPLACE_ONE"), 100, 1e-6).covers(1.0, 1e-6)
     True
     """
+    refuse_delta("each", each)
+    count, delta = arguments.count("count", count), arguments.number("delta", delta, at_least=0.0, below=1.0)
     most = exponential_total(each.epsilon, ranges=count, squares=count, delta=delta)
 
     def keeps(epsilon: float) -> bool:

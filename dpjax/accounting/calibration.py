@@ -128,8 +128,9 @@ def _advanced(total: Guarantee, count: int, delta: float) -> float:
     def composed(epsilon: float) -> float:
         return advanced(Guarantee(epsilon, delta, total.relation), count, slack).epsilon
 
-    while composed(epsilon) > total.epsilon:
-        epsilon *= 1.0 - 2.0**-50
+    while epsilon > 0.0 and composed(epsilon) > total.epsilon:
+        # A product of subnormal numbers may not fall.
+        epsilon = min(epsilon * (1.0 - 2.0**-50), math.nextafter(epsilon, 0.0))
     return epsilon
 
 

@@ -24,10 +24,13 @@ whose right side is delta at rho(a) = (epsilon + (ln(delta a) + (a + 1) ln(1 + 1
 greatest rho(a) over a list of them.
 """
 
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from dpjax.accounting.rounding import at_least
 from dpjax.core import arguments
 
 # The a that are tried, relative to the best one for Bun and Steinke's rho + 2 sqrt(rho ln(1/delta)): adjacent ones differ by 4.4 %.
@@ -79,7 +82,7 @@ def largest_rho(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
 
 @arguments.in_plain_numbers
 def largest_range(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
-    """The largest r for which losses in an interval of length r imply (epsilon, delta)-privacy: see the module; epsilon if delta is 0.
+    """The largest r for which losses in an interval of length r imply (epsilon, delta)-privacy, rounded down; epsilon if delta is 0.
 
     Args:
       epsilon: > 0; a number or a traced scalar.
@@ -99,7 +102,9 @@ def largest_range(epsilon: Any, delta: Any, *, xp: Any = np) -> Any:
     used = xp.where(delta > 0, delta, 0.5)  # the root of 0 has no derivative
     root = xp.sqrt(used * (used * xp.exp(-epsilon) - xp.expm1(-epsilon)))
     more = (2 * xp.log1p(root) - 2 * xp.log1p(-used)) * (1.0 - 2.0**-40)
-    return xp.where(delta > 0, epsilon + more, epsilon)
+    # The sum is rounded, too: where `more` is a unit in its last place, delta would be several times what is allowed.
+    longer = (epsilon + more) * (1.0 - float(np.finfo(more.dtype).eps))
+    return xp.where((delta > 0) & (longer > epsilon), longer, epsilon)
 
 
 @arguments.in_plain_numbers
@@ -142,13 +147,24 @@ def exponential_total(rate: float, *, ranges: float, squares: float, delta: floa
       rate: lambda, > 0.
       ranges, squares, delta: as for `exponential_rate`.
 
+    Raises:
+      TypeError, ValueError: an argument out of range.
+
     >>> 0.999 < exponential_total(0.0441, ranges=100, squares=100, delta=1e-6) < 1.001
     True
     """
-    low, high = 0.0, float(ranges * rate)
+    for name, value in (("rate", rate), ("ranges", ranges), ("squares", squares)):
+        arguments.number(name, value, above=0.0, below=math.inf)
+    arguments.number("delta", delta, at_least=0.0, below=1.0)
+    low, high = 0.0, at_least(Fraction(ranges) * Fraction(rate))
+    if high == math.inf:
+        raise ValueError(f"ranges must be such that rate times it is a float, got {ranges!r} and a rate of {rate!r}")
     for _ in range(60):
         middle = (low + high) / 2
-        enough = exponential_rate(middle, delta, ranges=ranges, squares=squares, independent=True) >= rate
+        if not low < middle < high:
+            break
+        found = exponential_rate(middle, delta, ranges=ranges, squares=squares, independent=True)
+        enough = found * (1 - 2.0**-51) >= rate  # the quotients are rounded
         low, high = (low, middle) if enough else (middle, high)
     return high
 

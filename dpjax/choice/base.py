@@ -115,7 +115,8 @@ class Candidate:
     Attributes:
       name: the name of its factory.
       offer: the offer for a question; UnavailableError where there is none.
-      floor: an n, quickly computed, that no offer is far below: candidates that cannot win are then not planned.
+      floor: an n, quickly computed, that no offer is far below: candidates that cannot win are then not planned. It may refuse only what
+        the offer refuses.
       bounded: whether it is an exponential mechanism, whose loss lies in an interval of length epsilon under the relation.
     """
 
@@ -252,7 +253,7 @@ def ranked(
         try:
             each = _solved(candidate, question, absent, limit)
         except ValueError as reason:  # its own theory may refuse numbers, too
-            others[candidate.name] = str(reason)
+            others.setdefault(candidate.name, str(reason))  # another candidate may have offered it
             continue
         same = [one for one in found if one.offer.name == each.offer.name]  # one candidate may offer what another does
         if same and same[0].value <= each.value:

@@ -231,7 +231,7 @@ def _fractions(value: Any) -> tuple[float, ...]:
     fractions = tuple(np.clip(given, 2.0**-32, 1 - 2.0**-32).tolist())
     if not 1 <= len(fractions) <= quantiles.MOST_RUNS or any(np.diff(fractions) <= 2.0**-31):
         rule = f"1 to {quantiles.MOST_RUNS} increasing ones, more than 2^-31 apart"
-        raise ValueError(f"fractions must be {rule}, got {show.listed(list(fractions))}")
+        raise ValueError(f"fractions must be {rule}, got {show.listed(given)}")
     return fractions
 
 

@@ -123,7 +123,8 @@ def laplace(
 
 def _stretch(near: Float[Array, "*s"], far: Float[Array, "*s"]) -> Float[Array, "*s"]:
     """P[near < Lap(1) <= far] for 0 <= near <= far, without cancellation."""
-    return jnp.exp(-near) * -jnp.expm1(near - far) / 2
+    # Both may be infinite, where floats do not hold `FAR` scales.
+    return jnp.exp(-near) * -jnp.expm1(jnp.where(near < far, near - far, 0.0)) / 2
 
 
 @frozen

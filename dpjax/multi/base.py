@@ -38,17 +38,19 @@ class KLearner(Algorithm):
         raise NotImplementedError
 
 
-def is_for_points(sanitizer: Any) -> bool:
-    """Whether a sanitizer, or the one within it, promises something of single points, and of nothing larger than a pair."""
-    inner = sanitizer
-    while hasattr(inner, "sanitizer"):
-        inner = inner.sanitizer
-    return isinstance(getattr(inner, "queries", inner), PointSanitizer | queries.Points | queries.Pairs)
+OF_POINTS = PointSanitizer | queries.Points | queries.Pairs  # promises of nothing larger than a pair
+
+
+def promise_of(sanitizer: Any) -> Any:
+    """What tells of which sets a sanitizer, or the one within it, promises something: its queries, if it has any, else itself."""
+    while hasattr(sanitizer, "sanitizer"):
+        sanitizer = sanitizer.sanitizer
+    return getattr(sanitizer, "queries", sanitizer)
 
 
 def refuse_points(sanitizer: Any, concepts: Any) -> None:
     """ValueError where thresholds are to be learned from a sanitizer of points."""
-    if is_for_points(sanitizer) and isinstance(concepts, ThresholdClass):
+    if isinstance(promise_of(sanitizer), OF_POINTS) and isinstance(concepts, ThresholdClass):
         rule = (
             "be one for thresholds or intervals, as dpjax.sanitizers.cdf makes it, where thresholds are to be learned"
         )

@@ -45,8 +45,9 @@ from dpjax.data.weighted import Weighted
 from dpjax.domains import wide
 from dpjax.learners.points.base import OnePointLearner
 from dpjax.learners.thresholds.base import ThresholdLearner
-from dpjax.multi.base import is_for_points, refuse_points
+from dpjax.multi.base import OF_POINTS, promise_of, refuse_points
 from dpjax.multi.reductions.databases import ByPoint, check_sanitizer, database_of
+from dpjax.sanitizers.dense import queries
 
 
 class LearnBySanitizing(Algorithm):
@@ -151,8 +152,8 @@ class LearnPointsBySanitizing(LearnBySanitizing, OnePointLearner):
     limbs: int = static()
 
     def _within(self, error: float) -> float:
-        """A point is the difference of two thresholds."""
-        return error if is_for_points(self.sanitizer) else error / 2
+        """The error of the point x is that of the threshold x less that of x + 1, plus a constant: two points compare by four of them."""
+        return error if isinstance(promise_of(self.sanitizer), OF_POINTS | queries.Intervals) else error / 2
 
     def _concept(self, concepts: Any, index: Int[Array, ""]) -> Any:
         position = wide.resize(concepts.position[index], self.limbs)

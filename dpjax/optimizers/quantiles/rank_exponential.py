@@ -117,7 +117,7 @@ class RankExponential(IndependentQuantiles):
         self.guarantee()  # which names a traced total
         count = self.fractions.shape[0]
         size = 2 * (self._nats() + NEGLIGIBLE + math.log(count)) / float(self.slope(np))
-        return dataclasses.replace(self, size=near.block(size, count, rows))
+        return dataclasses.replace(self, size=near.block(size + 1, count, rows))
 
     def draw(self, key: Array, points: Points) -> Any:
         def run(key: Array, fraction: Array) -> Array:
@@ -130,7 +130,8 @@ class RankExponential(IndependentQuantiles):
         """What a run processes: the pieces of all points, or of those near the quantile."""
         if not 0 < self.size * self.fractions.shape[0] < points.rows:
             return self.pieces(points, fraction)
-        kept, left_out = near.near(points, fraction[None], self.size)
+        # One point less than a power of two, so that pieces are as many as one; `block` leaves room for that.
+        kept, left_out = near.near(points, fraction[None], self.size - 1)
         return self._pieces(kept, fraction, points.n_valid, left_out[1])
 
     def pieces(self, points: Points, fraction: UInt32[Array, ""]) -> Pieces:
