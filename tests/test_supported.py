@@ -14,7 +14,7 @@ from frequencies import FALSE_ALARM, p_value
 
 import dpjax
 from dpjax import Points, Status, bounds
-from dpjax.accounting import ADD_OR_REMOVE_ONE
+from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.data.sample import bucket
 from dpjax.domains import wide
 from dpjax.domains.events import Interval
@@ -470,6 +470,17 @@ def test_a_window_of_the_examples_has_the_law_of_all(bits, x64):
         few, enough = (released(dataclasses.replace(learner, window=window), sample) for window in (1 / 16, 1 / 4))
         differences.append(abs(math.exp(few) - math.exp(enough)))
     assert max(differences) > 0.01
+
+
+@pytest.mark.thorough
+def test_no_neighbours_refute_the_guarantee_of_thresholds_in_a_window():
+    """All samples of seven examples at two points, of which four rows are kept, under REPLACE_ONE; a fifth of delta is refuted."""
+    learner = thresholds.supported(bits=1, epsilon=6.0, delta=0.1, alpha=0.5)
+    report = dpjax.check(learner, n=7, domain=2, relation=REPLACE_ONE)
+    promised = learner.guarantee()
+    assert learner.window == 0.5 and report.exact and promised.relation == REPLACE_ONE
+    assert not report.refutes(promised)
+    assert report.refutes(Guarantee(promised.epsilon, 0.02, REPLACE_ONE))  # negative control
 
 
 @pytest.mark.thorough

@@ -228,7 +228,8 @@ def _own(task: str, kind: Task, given: dict[str, Any]) -> dict[str, Any]:
 def _fractions(value: Any) -> tuple[float, ...]:
     """Fractions from 0 to 1, increasing; those at the ends are moved to where algorithms round them."""
     given = [arguments.known("fractions", x, at_least=0.0, at_most=1.0) for x in arguments.several("fractions", value)]
-    fractions = tuple(np.clip(given, 2.0**-32, 1 - 2.0**-32).tolist())
+    least, most = quantiles.rounded((0.0, 1.0))
+    fractions = tuple(np.clip(given, least, most).tolist())
     if not 1 <= len(fractions) <= quantiles.MOST_RUNS or any(np.diff(fractions) <= 2.0**-31):
         rule = f"1 to {quantiles.MOST_RUNS} increasing ones, more than 2^-31 apart"
         raise ValueError(f"fractions must be {rule}, got {show.listed(given)}")

@@ -37,7 +37,7 @@ changes. Privacy is as before. Each z weighs at least 2^-(d + 1), and all of the
 **Many points.** A run needs only those at ranks within D of f n, if all points before them are taken to lie before the domain, and all
 behind them to lie behind it: outputs between the first and the last of them keep their counts, but for values at which counts reach beyond.
 All other outputs keep an error of D or more, and a value that is shared by more points keeps a depth of D or more, where it has one: with
-(d ln 2 + 53 ln 2)/lambda for D, what changes weighs less than 2^-53 of the rest, before and after.
+(d ln 2 + 53 ln 2 + ln q)/lambda for D and q runs, what changes weighs less than 2^-53 of the rest in all, before and after.
 
 The plain twin is `dpjax.verify.plain.quantiles.rank_exponential_laws`.
 """
@@ -66,7 +66,6 @@ from dpjax.mechanisms import exponential_piecewise as piecewise
 from dpjax.optimizers.quantiles import near, scales
 from dpjax.optimizers.quantiles.base import ranks, total
 from dpjax.optimizers.quantiles.independent import IndependentQuantiles
-from dpjax.optimizers.quantiles.near import NEGLIGIBLE
 from dpjax.optimizers.quantiles.ranked import rounded_fractions
 
 
@@ -116,7 +115,7 @@ class RankExponential(IndependentQuantiles):
         """
         self.guarantee()  # which names a traced total
         count = self.fractions.shape[0]
-        size = 2 * (self._nats() + NEGLIGIBLE + math.log(count)) / float(self.slope(np))
+        size = 2 * (self._nats() + near.NEGLIGIBLE + math.log(count)) / float(self.slope(np))
         return dataclasses.replace(self, size=near.block(size + 1, count, rows))
 
     def draw(self, key: Array, points: Points) -> Any:
