@@ -773,7 +773,21 @@ def test_ranks_of_direct_quantiles_are_its_own():
     """At the n for which alpha n is exactly the error in ranks."""
     solver, m = interior_point.exponential(bits=8, epsilon=1.0), 300
     n = dpjax.optimizers.quantiles.direct(solver=solver, fractions=[0.5], m=m).sample_size(alpha=0.125, beta=0.1)
-    assert n == 8 * cdf.direct_ranks((solver, m, {}))
+    assert n == 8 * quantiles.direct_ranks(m)
+
+
+@pytest.mark.parametrize("delta", [1e-36, 1e-38])
+@pytest.mark.parametrize(
+    ("task", "given"),
+    [("cdf", {"alpha": 0.05}), ("histogram", {"alpha": 0.05}), ("interior_point", {"alpha": math.nan})],
+)
+def test_the_best_two_can_be_built_where_float32_may_not_hold_parts_of_delta(task, given, delta):
+    kind = choosing.TASKS[task]
+    given = {"bits": 64, "n": None, "epsilon": 1.0, "beta": 0.1, "relation": kind.relation, **given}
+    asked = base.Question(delta=delta, **given)
+    found, _ = base.ranked(kind.candidates(asked), asked, "n")
+    for each in found[:2]:
+        each.offer.make(each.offer.n)  # that of supported slices was refused, though it was named as the next best
 
 
 @pytest.mark.slow  # seconds of plans

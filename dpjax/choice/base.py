@@ -29,6 +29,7 @@ MOST_DELTA = 0.5  # the largest delta that theorems allow
 MORE = 1.03  # how much larger an epsilon must be to be tried
 PARTS = (0.0, 0.03, 0.2, 0.6)  # of delta, for an algorithm whose larger epsilon the rest pays for
 LEAST_DELTA = 2.0**-120  # float32 holds it, even divided among some mechanisms
+TINY_DELTA = 2.0**-100  # float32 may not hold parts of less
 LARGEST = 2**62  # the most records that are considered
 MOST_RECORDS = 2**30  # the most records that are offered
 
@@ -186,7 +187,7 @@ def _budgets(question: Question, bounded: bool) -> list[Question]:
     asked = [question]
     if question.delta > MOST_DELTA:
         asked.append(dataclasses.replace(question, delta=MOST_DELTA))
-    elif question.delta > 0.0 and question.step()[1] < LEAST_DELTA:
+    elif question.delta > 0.0 and question.step()[1] < TINY_DELTA:
         asked.append(dataclasses.replace(question, delta=0.0))
     if question.delta > 0.0:
         for share in PARTS:
@@ -217,7 +218,10 @@ def fewest(candidate: Candidate, asked: Sequence[Question]) -> tuple[Offer, Ques
         try:
             if found and candidate.floor is not None and candidate.floor(each) > min(offer.n for offer, _ in found):
                 continue
-            found.append((candidate.offer(each), each))
+            offer = candidate.offer(each)
+            if 0.0 < each.step()[1] < TINY_DELTA:
+                offer.make(offer.n)  # refuses parts of delta that float32 does not hold
+            found.append((offer, each))
         except ValueError as refused:
             if each.delta > 0.0 or asked[0].delta == 0.0:
                 reason = UnavailableError(str(refused))

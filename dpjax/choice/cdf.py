@@ -18,7 +18,7 @@ from dpjax import bounds
 from dpjax.accounting.adaptive import ADAPTIVE
 from dpjax.choice import quantiles
 from dpjax.choice.base import LARGEST, Candidate, Offer, Question, UnavailableError, floor_of
-from dpjax.choice.quantiles import MOST_RUNS
+from dpjax.choice.quantiles import LESS, MOST_RUNS
 from dpjax.optimizers import quantiles as optimizers
 from dpjax.optimizers.quantiles.approximate import CONCENTRATED, MOST_BITS
 from dpjax.sanitizers import thresholds
@@ -30,7 +30,6 @@ FEW = (0.6, 0.75, 0.9, 1.0)  # where each costs much
 LIKELY = 2  # how many of these numbers, the best by their floors, are computed in full
 MOST_BITS_DENSE = 16
 MOST_LEVELS = 10  # of approximate quantiles, whose nodes are examined one by one
-_LESS = 0.75  # a floor is this share of a roughly computed n
 
 
 def _database(released: Any) -> Any:
@@ -65,14 +64,9 @@ def _counts(alpha: float, around: tuple[float, ...], *, levels: bool) -> list[in
     return counts
 
 
-def direct_ranks(plan: tuple[Any, int, Any]) -> float:
-    """The rank error of a plan of direct quantiles."""
-    return plan[1] - 0.5
-
-
 def _direct_size(question: Question, plan: tuple[Any, int, Any], pieces: int) -> int:
     """The n of a plan of direct quantiles."""
-    return quantiles.size_for(direct_ranks(plan), _left(question.alpha, pieces))
+    return quantiles.size_for(quantiles.direct_ranks(plan[1]), _left(question.alpha, pieces))
 
 
 def _roughly(question: Question) -> list[tuple[int, int]]:
@@ -86,7 +80,7 @@ def _roughly(question: Question) -> list[tuple[int, int]]:
 
 def direct_floor(question: Question) -> float:
     """Somewhat less than the n of theorems alone."""
-    return _LESS * _roughly(question)[0][0]
+    return LESS * _roughly(question)[0][0]
 
 
 def direct(question: Question) -> Offer:
@@ -139,7 +133,7 @@ def recursive(question: Question) -> Offer:
 
 def recursive_floor(question: Question) -> float:
     """Somewhat less than the n of theorems alone."""
-    return _LESS * _recursive(question, 1)[0]
+    return LESS * _recursive(question, 1)[0]
 
 
 @functools.lru_cache(maxsize=64)  # the search for an alpha asks many questions

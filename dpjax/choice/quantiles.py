@@ -92,6 +92,7 @@ OWN = 0.5  # the share of delta for a solver of noisy slices that needs some
 # Chains of noise, and what a count costs, of what makes delta that of gaps alone; ranks of the count itself.
 WAYS = ((2, 1.0), (2, 0.25), (1, 1.0), (1, 0.25), (0, 1.0))
 NEARLY = 1.002  # noise of ranks at its own rate, of that at a small one
+LESS = 0.75  # a floor is this share of a roughly computed n
 _FEWER = 0.9  # a floor is this share of what is computed for it
 
 
@@ -178,7 +179,18 @@ def direct(question: Question) -> Offer:
     def make(n: int) -> Any:
         return quantiles.direct(solver=solver.made(), fractions=fractions, m=m, allow_unproved=True, **composed)
 
-    return Offer(size_for(m - 0.5, question.alpha), make, f"direct, {solver.name}")
+    return Offer(size_for(direct_ranks(m), question.alpha), make, f"direct, {solver.name}")
+
+
+def direct_ranks(m: int) -> float:
+    """The rank error of direct quantiles from slices of 2m points."""
+    return m - 0.5
+
+
+def direct_floor(question: Question) -> float:
+    """Somewhat less than the n by theorems alone."""
+    _, m, _ = direct_plan(question, len(question.fractions), roughly=True)
+    return LESS * size_for(direct_ranks(m), question.alpha)
 
 
 def recursive(question: Question) -> Offer:
@@ -468,8 +480,7 @@ class _SupportedSlices(_Parts):
         epsilon, alpha, gap = self.question.epsilon / 2, self.question.alpha, self.gap
         run, found = epsilon * self.least_m(epsilon), []
         for number, power in WAYS:
-            chains = Chains.of(self.fractions, number)
-            noise, room = (cost * chains.cost for cost in chain_costs(chains, self.share, self.narrow, power))
+            chains, noise, room = _of_noise(self.fractions, number, self.share, self.narrow, power)
             # Roots of what epsilons divide, as by Cauchy's inequality; for distances with a margin of m/4, and its price.
             if chains.released:
                 of_count = miscount(self.share, 1.0)
@@ -492,9 +503,9 @@ class _SupportedSlices(_Parts):
 
     def made(self, number: int, run: float, ranks: float, count: float) -> Offer:
         """The offer with so many chains and these epsilons; that of a run also pays for windows in doubt."""
-        m, chains = self.least_m(run), Chains.of(self.fractions, number)
+        m, (chains, noise, _) = self.least_m(run), _of_noise(self.fractions, number, self.share, self.narrow, 1.0)
         needs = functools.partial(chain_points, count_epsilon=count, share=self.share, alpha=self.question.alpha)
-        moved = chains.cost / ranks * chain_costs(chains, self.share, self.narrow, 1.0)[0] * NEARLY
+        moved = noise / ranks * NEARLY
         moved += miscount(self.share, count) if chains.released else 0.0
         # As much margin as the n that errors need leaves room for, up to 16 m; at least m/4, with which distances need the fewest points.
         within = needs(m, moved, 0) - miscount(2 * self.share, count)
@@ -509,6 +520,16 @@ class _SupportedSlices(_Parts):
         given |= {"epsilon": run - in_doubt, "delta": self.own * SAFE, "gap_delta": self.narrow, "margin": margin}
         given |= {"rank_epsilon": ranks, "count_epsilon": count, "chains": number}
         return Offer(size_for(n, 1.0), lambda n: quantiles.supported_slices(**given), "supported_slices")
+
+
+@functools.lru_cache(1024)  # the search for an alpha or an epsilon asks for them again and again
+def _of_noise(
+    fractions: tuple[float, ...], number: int, share: float, delta: float, power: float
+) -> tuple[Chains, float, float]:
+    """(The chains; what epsilon divides in the noise of a rank, at `share`, and in the room of a gap, at delta); see `chain_costs`."""
+    chains = Chains.of(fractions, number)
+    noise, room = (cost * chains.cost for cost in chain_costs(chains, share, delta, power))
+    return chains, noise, room
 
 
 def _with_count(run: float, ranks: float, share: float) -> Any:
@@ -541,7 +562,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("rank_exponential", rank_exponential),
     Candidate("tree", tree),
     Candidate("supported", supported, supported_floor),
-    Candidate("direct", direct),
+    Candidate("direct", direct, direct_floor),
     Candidate("recursive", recursive),
     Candidate("inverse_sensitivity", inverse_sensitivity, inverse_sensitivity_floor),
     Candidate("approximate", approximate, approximate_floor),
