@@ -257,8 +257,10 @@ def noise_tail(noises: int, deviation: float) -> float:
     """
     arguments.count("noises", noises)
     arguments.number("deviation", deviation, below=math.inf)
-    if deviation <= 0.0:
-        return 1.0
+    return _noise_tail(noises, deviation) if deviation > 0.0 else 1.0
+
+
+def _noise_tail(noises: int, deviation: float) -> float:
     s = min(deviation / (noises + math.hypot(noises, deviation)), 1.0 - 2.0**-53)
     return math.exp(-s * deviation - noises * math.log1p(-s * s))
 
@@ -271,6 +273,16 @@ def _binomials(noises: int) -> tuple[np.ndarray, np.ndarray]:
     i = np.arange(1, noises + 1)
     left = noises - i[:, None]
     return special.comb(noises, i), np.where(left > 0, special.comb(np.maximum(left - 1, 0), i - 1), 0.0)
+
+
+@functools.lru_cache(256)  # the search for a reach asks for many tails at one rate
+def _mixture(noises: int, r: float) -> tuple[np.ndarray, np.ndarray]:
+    """(j, w_j), j = 1, ..., N, of `geometric_sum_tail`."""
+    choices, places = _binomials(noises)
+    j = np.arange(1, noises + 1)
+    weights = places @ (choices * r ** (2.0 * j))
+    weights[-1] = 1.0
+    return j, (1 + r) ** (j - 2.0 * noises) * weights
 
 
 def geometric_sum_tail(noises: int, rate: float, least: int) -> float:
@@ -305,12 +317,10 @@ def _sum_tail(noises: int, rate: float, least: float) -> float:
     from scipy import special
 
     if noises > _EXACT:
-        return noise_tail(noises, rate * least)
-    r, j = math.exp(-rate), np.arange(1, noises + 1)
-    choices, places = _binomials(noises)
-    weights = places @ (choices * r ** (2.0 * j))
-    weights[-1] = 1.0
-    return float((1 + r) ** (j - 2.0 * noises) * weights @ special.betainc(least, j, r))
+        return _noise_tail(noises, rate * least)
+    r = math.exp(-rate)
+    j, weights = _mixture(noises, r)
+    return float(weights @ special.betainc(least, j, r))
 
 
 @functools.lru_cache(4096)

@@ -32,6 +32,8 @@ _MOST_BITS = 2**24  # of a domain whose size 2^bits is written out: 2 MiB
 
 def is_traced(value: Any) -> bool:
     """Whether `value` is a tracer, which has no number yet."""
+    if isinstance(value, int | float | np.generic):  # nearly always so, and the class of tracers is slow to ask
+        return False
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(value, jax.core.Tracer)
 
@@ -54,7 +56,7 @@ def extremes(value: Any) -> list[Any]:
 
 def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None) -> int:
     """`value` as int; TypeError unless an integer (bool is not), ValueError outside the bounds."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral | np.integer):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer | numbers.Integral):
         raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}")
     value = int(value)
     if value < at_least or (at_most is not None and value > at_most):
@@ -92,23 +94,25 @@ def number(
 
     NaN is refused, whatever the bounds.
     """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+    if isinstance(value, bool) or not isinstance(value, float | int | numbers.Real):
         raise TypeError(f"{name} must be a real number, got {value!r} of type {type(value).__name__}")
     try:
         given = float(value)
     except OverflowError:
         raise ValueError(f"{name} must be a number that float64 can hold, got {brief(value)}") from None
-    rules = [
-        (not math.isnan(given), "a number, not NaN"),
-        (above is None or given > above, f"> {above}"),
-        (at_least is None or given >= at_least, f">= {at_least}"),
-        (below is None or given < below, f"< {below}"),
-        (at_most is None or given <= at_most, f"<= {at_most}"),
-    ]
-    for holds, rule in rules:
-        if not holds:
-            raise ValueError(f"{name} must be {rule}, got {value!r}")
-    return given
+    if math.isnan(given):
+        rule = "a number, not NaN"
+    elif above is not None and given <= above:
+        rule = f"> {above}"
+    elif at_least is not None and given < at_least:
+        rule = f">= {at_least}"
+    elif below is not None and given >= below:
+        rule = f"< {below}"
+    elif at_most is not None and given > at_most:
+        rule = f"<= {at_most}"
+    else:
+        return given
+    raise ValueError(f"{name} must be {rule}, got {value!r}")
 
 
 def real(name: str, value: Any, **bounds: float | None) -> Any:
