@@ -571,3 +571,22 @@ def test_several_hypotheses_are_not_one():
     cut = np.array([2**32 + 5], np.uint64)
     with pytest.raises(TypeError, match="hypothesis must be a uint32 array"):
         agnostic.noisy(thresholds.uniform(bits=6, target=5), flip=0.1).error(cut)
+
+
+@pytest.mark.parametrize(
+    ("points", "masses", "match"),
+    [
+        ([5, 1, 5], [1.0, 1.0, 1.0], "points must be distinct, got 5 more than once"),
+        ([1, 2], [1.0, 1e-12], "masses must each be at least 2\\^-32 of the total, got a share of 1e-12"),
+    ],
+)
+def test_refusals_of_point_masses_say_what_was_given(points: list[int], masses: list[float], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        thresholds.point_masses(bits=8, points=points, masses=masses, target=0)
+
+
+def test_several_thresholds_refuse_point_masses_beyond_their_domain() -> None:
+    base = thresholds.point_masses(bits=20, points=[3, 2**8], masses=[1.0, 1.0], target=0)
+    assert thresholds.several(base, bits=9, targets=[3]).targets.shape == (1, 1)
+    with pytest.raises(ValueError, match="base must be over the 8 bits"):
+        thresholds.several(base, bits=8, targets=[3])

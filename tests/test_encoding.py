@@ -625,3 +625,36 @@ def test_bounds_written_with_a_zone_that_there_is_not_are_refused(zone):
 def test_a_traced_column_is_refused_by_name():
     with pytest.raises(TypeError, match="values must be known"):
         jax.jit(lambda x: dpjax.encode(x).points.x)(np.arange(3))
+
+
+@pytest.mark.parametrize(
+    ("values", "row"),
+    [
+        ([0.5, np.int64(2**53 + 1)], 1),
+        ([np.array(2**53 + 1), 0.5], 0),
+        (np.array([np.uint64(2**64 - 1), 1.0], object), 0),
+    ],
+)
+def test_integers_of_numpy_that_floats_round_are_refused(values: object, row: int) -> None:
+    with pytest.raises(ValueError, match=rf"values\[{row}\] must be a number that float64 can hold"):
+        encoding.encode(values)
+
+
+def test_arrays_without_axes_count_as_the_scalars_that_they_hold() -> None:
+    ends = encoding.encode([np.array(2**64 - 1, np.uint64), np.array(-1)], low=-1, high=2**64)
+    assert wide.to_ints(ends.points.x) == [2**64, 0]
+    with pytest.raises(TypeError, match=r"values\[0\] must be a number"):
+        encoding.encode([np.array(True), 2])
+    with pytest.raises(ValueError, match="no missing entries"), pytest.warns(UserWarning):
+        encoding.encode([np.ma.array(3, mask=True), 1])
+
+
+@pytest.mark.parametrize("dtype", ["M8[7D]", "M8[15m]", "m8[5s]"])
+def test_ends_of_units_that_numpy_cannot_write_are_bounds(dtype: str) -> None:
+    low, high = (np.array(end).view(dtype)[()] for end in (-(2**63) + 1, 2**63 - 1))
+    column = encoding.encode(np.array([low, high]), low=low, high=high)
+    assert wide.to_ints(column.points.x) == [0, 2**64 - 2]
+    with pytest.raises(ValueError, match="high must be at least low"):
+        encoding.encode(np.array([low]), low=high, high=low)
+    with pytest.raises(TypeError, match="low must be a number, as the values are"):
+        encoding.encode([1], low=high)

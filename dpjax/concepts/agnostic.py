@@ -349,7 +349,7 @@ def mixed(laws: Sequence[Distribution], *, weights: Sequence[float]) -> Mixed:
     total = math.fsum(weights)
     units = [round(sum(weights[: i + 1]) / total * 2**32) for i in range(len(laws))]
     if any(a >= b for a, b in itertools.pairwise([0, *units])):
-        raise ValueError("weights must each be at least 2^-32 of the total")
+        raise ValueError(f"weights must each be at least 2^-32 of the total, got {min(weights)} of {total}")
     units[-1] = 0
     return Mixed(laws=laws, candidates=_candidates(laws), units=jnp.asarray(np.asarray(units, np.uint32)))
 

@@ -33,5 +33,5 @@ def halfplane(*, bits: int, p: Any, q: Any, r: Any) -> Region:
     bits = arguments.integer("bits", bits, at_least=1, at_most=MOST_BITS)
     line = [regions.fraction(name, value) for name, value in (("p", p), ("q", q), ("r", r))]
     if line[0] == line[1] == 0:
-        raise ValueError("p and q must not both be 0")
+        raise ValueError(f"p and q must not both be 0, got {p!r} and {q!r}")
     return regions.region(bits, [[(line[0], line[1], line[2])]])

@@ -5,6 +5,7 @@ A distribution is a map from one 32-bit uniform fraction v to a point, increasin
 without a sort, and error_D(c_h, c_t) = D[points between h and t] is known exactly.
 """
 
+import collections
 import dataclasses
 import functools
 import itertools
@@ -399,9 +400,13 @@ def several(base: Any, *, bits: int, targets: Sequence[int]) -> Several:
 
 
 def _is_over(base: Any, bits: int) -> bool:
-    """Whether a distribution is on X_bits, as far as is known: point masses record only their limbs."""
+    """Whether a distribution is on X_bits, as far as is known: of point masses, whether their limbs fit and no point lies beyond."""
+    if base.target.shape[-1] != wide.limbs_for(bits + 1):
+        return False
+    if isinstance(base, PointMasses):
+        return arguments.is_traced(base.points) or max(wide.to_ints(base.points)) >> bits == 0
     width = getattr(base, "bits", bits)
-    return base.target.shape[-1] == wide.limbs_for(bits + 1) and (arguments.is_traced(width) or int(width) == bits)
+    return arguments.is_traced(width) or int(width) == bits
 
 
 def log_uniform(*, bits: int, target: int | None = None) -> LogUniform:
@@ -448,13 +453,15 @@ def point_masses(*, bits: int, points: list[int], masses: list[float], target: i
         raise ValueError(f"masses must have one entry a point, got {len(masses)} for {len(points)} points")
     points = [arguments.integer("points", x, at_least=0, at_most=(1 << bits) - 1) for x in points]
     if len(set(points)) != len(points):
-        raise ValueError("points must be distinct")
+        twice = min(x for x, count in collections.Counter(points).items() if count > 1)
+        raise ValueError(f"points must be distinct, got {arguments.brief(twice)} more than once")
     masses = [arguments.known("masses", mass, above=0.0, below=math.inf) for mass in masses]
     pairs = sorted(zip(points, masses, strict=True))
     *up_to, total = itertools.accumulate((Fraction(mass) for _, mass in pairs), initial=Fraction(0))
     sums = [round(each / total * 2**32) for each in up_to]
     if any(a >= b for a, b in zip(sums, [*sums[1:], 2**32], strict=True)):
-        raise ValueError("masses must each be at least 2^-32 of the total")
+        share = float(min(map(Fraction, masses)) / total)
+        raise ValueError(f"masses must each be at least 2^-32 of the total, got a share of {share:.3g}")
     return PointMasses(
         **_target(bits, target),
         points=wide.resize(wide.from_ints([x for x, _ in pairs], bits), wide.limbs_for(bits + 1)),

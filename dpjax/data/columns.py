@@ -3,9 +3,11 @@
 import datetime
 import decimal
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import jax
 import numpy as np
 
 from dpjax.core import arguments
@@ -13,6 +15,7 @@ from dpjax.core import arguments
 SHOWN = 5  # rows named in a refusal
 MISSING = ("NAType", "NaTType", "NoneType", "MaskedConstant")
 WHOLE = int | np.integer
+ARRAYS = np.ndarray | jax.Array
 ZONED = re.compile(r"(.+[T ].*\S)(Z|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?)")  # a date with a time and a zone
 MOMENTS = (
     (datetime.datetime, "M8"),
@@ -42,7 +45,7 @@ def read(values: Any) -> np.ndarray:
         else:
             # Times with a zone are converted to UTC.
             values = values.to_numpy(dtype=f"M8[{kind.unit}]" if zoned else getattr(kind, "numpy_dtype", None))
-    values = _clock_times(values)
+    values = _scalars(_clock_times(values))
     if not arguments.is_row(values):
         raise TypeError(f"values must be a column of numbers, dates or times, got {type(values).__name__}")
     untyped = getattr(values, "dtype", "O") == "O"
@@ -83,6 +86,19 @@ def _clock_times(values: Any) -> Any:
         _refuse_missing(np.asarray(values.is_null()))
         return np.asarray(values.cast("int64")).view("m8[ns]")
     return values
+
+
+def _scalars(values: Any) -> Any:
+    """A list with NumPy's scalars in place of arrays without axes, of which NumPy would make floats unseen; others as they are."""
+    if not isinstance(values, list | tuple) or not any(issubclass(kind, ARRAYS) for kind in set(map(type, values))):
+        return values
+    # A masked array without axes becomes the constant that stands for a missing value.
+    return [
+        (each if isinstance(each, np.ndarray) else np.asarray(each))[()]
+        if isinstance(each, ARRAYS) and each.ndim == 0
+        else each
+        for each in values
+    ]
 
 
 def _loses(dtype: np.dtype, values: Any) -> bool:
@@ -133,7 +149,9 @@ def _of_python(array: np.ndarray) -> np.ndarray:
             if isinstance(each, str | bytes):
                 rule += ": make numbers or dates of text first"
             raise TypeError(f"values[{row}] must be {rule}, got {each!r}")
-        if floats and not isinstance(each, float) and arguments.number(f"values[{row}]", each) != each:
+        # NumPy compares its integers with floats as floats, which hides what was rounded.
+        exact = int(each) if isinstance(each, np.integer) else each
+        if floats and not isinstance(each, float) and arguments.number(f"values[{row}]", exact) != exact:
             raise ValueError(f"values[{row}] must be a number that float64 can hold, got {each!r}")
     if floats:
         return array.astype(np.float64)
@@ -192,6 +210,14 @@ def _in_utc(text: str) -> Any:
     return np.datetime64(local) - np.timedelta64(-ahead if sign == "-" else ahead, "m")
 
 
+def shown(value: Any, write: Callable[[Any], str] = repr) -> str:
+    """A bound or a unit, for a message."""
+    try:
+        return write(value)
+    except OverflowError:  # NumPy 2.5 cannot write the ends of units of several seconds, hours or days
+        return f"{value.astype(np.int64)} units of {value.dtype}"
+
+
 def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
     """A bound or a unit as one date, time or duration of this dtype; TypeError or ValueError if the dtype cannot hold it."""
     plain = _plain(name, bound)
@@ -210,7 +236,7 @@ def moment(name: str, bound: Any, dtype: np.dtype) -> np.ndarray:
         rule = (
             "a date or a time" if dtype.kind == "M" else "a duration, or a time of the day, of Python, NumPy or pandas"
         )
-        raise TypeError(f"{name} must be {rule}, got {bound!r}") from error
+        raise TypeError(f"{name} must be {rule}, got {shown(bound)}") from error
     if np.isnat(same) or same.astype(found.dtype) != found:
-        raise ValueError(f"{name} must be one of the values that {dtype} can hold, got {bound!r}")
+        raise ValueError(f"{name} must be one of the values that {dtype} can hold, got {shown(bound)}")
     return same[()]

@@ -27,7 +27,7 @@ import jax
 import numpy as np
 
 from dpjax.core import arguments
-from dpjax.data.columns import moment, read, rows
+from dpjax.data.columns import moment, read, rows, shown
 from dpjax.data.outcome import Outcome
 from dpjax.data.points import Points
 from dpjax.domains import wide
@@ -172,8 +172,9 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
     if array.dtype.kind in "iu":
         unit = _of_integers(unit)
     for name, given in (("unit", unit), ("low", low), ("high", high)):
-        if isinstance(given, np.timedelta64) and array.dtype.kind not in "mM":  # which NumPy counts among the integers
-            raise TypeError(f"{name} must be a number, as the values are, got {given!r}")
+        # NumPy counts durations among the integers.
+        if isinstance(given, np.timedelta64 | np.datetime64) and array.dtype.kind not in "mM":
+            raise TypeError(f"{name} must be a number, as the values are, got {shown(given)}")
     if array.dtype.kind in "iu" and isinstance(unit, FRACTIONAL):
         array = array.astype(np.float64)
         encoding, codes = _decimals(array, unit, low, high)
@@ -190,23 +191,16 @@ def encode(values: Any, *, unit: Any = None, low: Any = None, high: Any = None, 
         encoding, codes = _integers(array, unit, low, high)
     found, outside = codes(array)
     if outside.any() and not clip:
-        rule = f"lie from {_shown(encoding, 0)} to {_shown(encoding, encoding.last)} (or clip=True)"
+        least, most = map(_text, encoding.values([0, encoding.last]))
+        rule = f"lie from {least} to {most} (or clip=True)"
         raise ValueError(f"values must {rule}, got {rows(outside)}")
     points = Points.create(_limbs(found, encoding.bits), len(array))
     return Column(points=points, encoding=encoding, clipped=int(np.count_nonzero(outside)))
 
 
-def _shown(encoding: Encoding, code: int) -> str:
-    """The value of a code, for a message."""
-    try:
-        return _text(encoding.value(code))
-    except OverflowError:  # NumPy 2.5 cannot write the ends of units of several seconds, hours or days
-        return f"{encoding.low + encoding.unit * code} units of {encoding.dtype}"
-
-
 def _text(value: Any) -> str:
     """A bound or a unit, for a message; a long integer by its length, as Python may refuse to write it."""
-    return arguments.brief(value) if isinstance(value, int | Fraction) else str(value)
+    return arguments.brief(value) if isinstance(value, int | Fraction) else shown(value, str)
 
 
 def _scalar(value: Any) -> Any:
@@ -274,13 +268,13 @@ def _integers(array: np.ndarray, unit: Any, low: Any, high: Any) -> tuple[Encodi
     """Integers, and dates and times by the integers that represent them."""
     timed = array.dtype.kind in "mM"
     least, most = _ends(array.dtype)
-    shown = unit, low, high
+    given = unit, low, high
     if unit is not None and (low is None or high is None):
-        raise ValueError(f"low and high must be given with a unit, got {low!r} and {high!r}")
+        raise ValueError(f"low and high must be given with a unit, got {shown(low)} and {shown(high)}")
     low = least if low is None else _whole("low", low, array.dtype)
     high = most if high is None else _whole("high", high, array.dtype)
     step = 1 if unit is None else _step(unit, array.dtype)
-    encoding = Encoding("integers", array.dtype.str, low, step, _last(step, low, high, shown))
+    encoding = Encoding("integers", array.dtype.str, low, step, _last(step, low, high, given))
 
     def codes(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         whole = array.view(np.int64) if timed else array
@@ -378,9 +372,9 @@ def _grid(unit: Any, low: Any, high: Any, dtype: str) -> Encoding:
         raise ValueError(
             f"unit, low and high must all be given for {kinds}, got {_text(unit)}, {_text(low)} and {_text(high)}"
         )
-    shown = unit, low, high
-    unit, low, high = (_written(name, each, dtype) for name, each in zip(("unit", "low", "high"), shown, strict=True))
-    return Encoding("decimals", dtype, low, unit, _last(unit, low, high, shown))
+    given = unit, low, high
+    unit, low, high = (_written(name, each, dtype) for name, each in zip(("unit", "low", "high"), given, strict=True))
+    return Encoding("decimals", dtype, low, unit, _last(unit, low, high, given))
 
 
 def _written(name: str, value: Any, dtype: str) -> Fraction:
