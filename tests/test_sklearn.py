@@ -306,3 +306,10 @@ def test_estimators_take_no_masked_entries_nor_named_bounds():
             PrivateQuantiles(low=0, high=9, unit=1).fit([[1.0, 2.0], [5.0, wrong], [3.0, 1.0], [wrong, 2.0]])
     with pytest.raises(TypeError, match="high must be a list in the order"):
         PrivateQuantiles(low=0, high=pd.Series({"b": 9, "a": 5}), unit=1).fit(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("classes", [None, ["a", "b"]])
+def test_labels_of_several_kinds_are_refused_by_name(classes):
+    learner = PrivateThreshold(low=0, high=1, unit=0.01, classes=classes)
+    with pytest.raises(TypeError, match=r"^y must hold classes of one kind, .*got int, str"):
+        learner.fit(np.linspace(0, 1, 4)[:, None], np.array(["a", "b", "a", 3], object))

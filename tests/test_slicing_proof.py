@@ -208,6 +208,24 @@ def test_lemma_2_4_of_other_mappings():
     assert not check[misaligned].aligned
 
 
+def test_laws_that_do_not_sum_to_one_are_none():
+    """A mapping that keeps silent for one of the two would tell which is true."""
+
+    def half(ratio, noise, bit):
+        return [(report, weight / 2) for report, weight in proof.synchronisation(ratio, noise, bit)]
+
+    assert not proof.lemma_2_4(Fraction(1, 2), reach=60, mapping=half).aligned
+    step = proof.Step(1, lambda data: data, lambda taken: [(taken, Fraction(1, 2))])
+    with pytest.raises(ValueError, match="sum to one, got 1/2"):
+        proof.true_law((1, 2), lambda told: None if told else step, ratio=Fraction(1, 3))
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, float("nan"), float("inf"), 800.0])
+def test_an_epsilon_of_no_exponential_is_refused(epsilon):
+    with pytest.raises(ValueError, match="epsilon"):
+        proof.largest_delta({0: Fraction(1)}, {0: Fraction(1)}, epsilon)
+
+
 def test_a_mapping_of_negative_weights_is_none():
     """Weights -1 and 2 add up to 1, and no coin has them."""
 

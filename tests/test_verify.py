@@ -201,6 +201,13 @@ def test_sequences_and_their_neighbours_against_brute_force() -> None:
     assert set(pairs) == expected and len(pairs) == len(expected)
 
 
+def test_narrow_integers_have_no_neighbours_beyond_their_ends() -> None:
+    """In 8 bits 0 - 1 is 255."""
+    counts = np.array([[0, 255], [255, 0]], np.uint8)
+    assert len(neighbours(counts, "REPLACE_ONE")) == 0
+    assert len(neighbours(np.array([[0], [255], [254]], np.uint8), "ADD_OR_REMOVE_ONE")) == 2
+
+
 def test_records_unfold_histograms() -> None:
     counts = histograms(3, [0, 2])
     values, n_valid = records(counts, 4)
@@ -248,6 +255,14 @@ def test_a_law_that_is_none_is_refused() -> None:
         worst_pair(_log_pmf(exponential.mechanism(epsilon=1.0)), counts, pairs[:0], 1.0)
     with pytest.raises(ValueError, match="epsilon"):
         worst_pair(_log_pmf(exponential.mechanism(epsilon=1.0)), counts, pairs, math.nan)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_laws_that_are_not_numbers_have_no_hockey_stick(which: int) -> None:
+    laws = [[0.0, -np.inf], [0.0, -np.inf]]
+    laws[which] = [np.nan, -np.inf]
+    with pytest.raises(ValueError, match="sum to one"):
+        hockey_stick(*laws, 1.0)
 
 
 def test_hockey_stick_of_laplace_against_quadrature() -> None:

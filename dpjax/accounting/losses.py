@@ -10,6 +10,7 @@ import numpy as np
 
 CELL = 1e-4  # the cell of the grid of losses that dp-accounting's accountant uses by default
 LARGEST_EPSILON = 700.0  # exp(epsilon) must stay a float64; beyond, nothing is promised here
+MOST_CELLS = 2**26  # half a GiB; of very small cells, the number would overflow
 # Masses on the grid under 8e-28 become infinite loss: long thin tails would only lengthen the convolutions.
 _THIN = 2.0**-90
 # With more infinite loss than this, nothing is promised: the rest would be lost in a few convolutions.
@@ -79,6 +80,10 @@ def split_masses(law: Law, interval: float) -> tuple[dict[int, float], float]:
     losses, masses, infinite = losses[finite], masses[finite], float(masses[~finite].sum())
     if not len(losses):
         return {}, infinite
+    widest = float(np.abs(losses).max())
+    if widest >= MOST_CELLS * interval:
+        least = f"at least {widest / MOST_CELLS:.3g}, so that losses up to {widest:.3g} lie on a grid of 2^26 cells"
+        raise ValueError(f"interval must be {least}, got {interval}")
     points = np.floor(losses / interval).astype(np.int64)
     # The quotient may have been rounded up to the next grid point.
     upper = masses * np.maximum(np.expm1(points * interval - losses) / math.expm1(-interval), 0.0)

@@ -138,15 +138,11 @@ def fresh_key(random: np.random.RandomState) -> Any:
 
 def two_classes(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
     """(The two classes in order, for each label the index of its class)."""
+    found = _ordered("y", y)  # before scikit-learn puts them in order, whose error names nothing
     check_classification_targets(y)
     if type_of_target(y) not in ("binary", "multiclass"):
         raise ValueError(f"y must hold the two classes, one a row, got a target of type {type_of_target(y)}")
-    name, given = ("y", y) if classes is None else ("classes", classes)
-    try:
-        found = np.unique(given)
-    except TypeError:
-        kinds = sorted({type(each).__name__ for each in given})
-        raise TypeError(f"{name} must hold classes of one kind, to be put in order, got {', '.join(kinds)}") from None
+    found = found if classes is None else _ordered("classes", classes)
     if len(found) > 2:
         raise ValueError(f"Only binary classification is supported: y must hold two classes, got {len(found)}")
     if len(found) < 2:
@@ -155,3 +151,12 @@ def two_classes(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
     if len(strange):
         raise ValueError(f"y must hold the classes {found.tolist()} only, got {strange.tolist()}")
     return found, np.searchsorted(found, y)
+
+
+def _ordered(name: str, labels: Any) -> np.ndarray:
+    """The different labels, in order; TypeError if they have none."""
+    try:
+        return np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(each).__name__ for each in labels})
+        raise TypeError(f"{name} must hold classes of one kind, to be put in order, got {', '.join(kinds)}") from None

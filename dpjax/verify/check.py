@@ -38,6 +38,9 @@ class Evidence(Protocol):
     def shown_at(self, epsilon: float) -> float:
         """The part of that delta that is certain."""
 
+    def feared_at(self, epsilon: float) -> float:
+        """That delta, or more where rounding may hide some of it."""
+
     def epsilon_at(self, delta: float) -> float:
         """The least epsilon that no pair contradicts."""
 
@@ -92,7 +95,7 @@ class Report:
         return not math.isinf(claim.epsilon) and self._exceeds(self._evidence.shown_at(claim.epsilon), claim)
 
     def _exceeds(self, delta: float, claim: Guarantee) -> bool:
-        return delta > claim.delta * (1 + 1e-9) + self._evidence.summed
+        return delta > claim.delta + self._evidence.summed
 
     def to_pld(self, interval: float = CELL) -> Any:
         """The privacy-loss distribution of dp-accounting that dominates every neighbouring pair: the maximum over pairs.
@@ -116,7 +119,7 @@ class Report:
         True
         """
         interval = arguments.number("interval", interval, above=0.0, below=math.inf)
-        return discretised(dominating.losses(*self._laws("to_pld")), None, interval)
+        return discretised(dominating.losses(*self._tests("to_pld")), None, interval)
 
     def zcdp(self) -> float:
         """The least rho with D_order <= rho order for all orders > 1 and all pairs enumerated, from above, to a relative 2^-12.
@@ -146,10 +149,14 @@ class Report:
         """
         listed = arguments.several("errors", errors)
         checked = [arguments.number("errors", error, at_least=0.0, at_most=1.0) for error in listed]
-        return dominating.trade_off(*self._laws("trade_off"), np.array(checked))
+        return dominating.trade_off(*self._tests("trade_off"), np.array(checked))
+
+    def _tests(self, asked: str) -> tuple[np.ndarray, np.ndarray, float]:
+        """(laws, pairs, how far the probability that a test accepts may be off, which is a sum)."""
+        return *self._laws(asked)[:2], self._evidence.summed
 
     def _laws(self, asked: str) -> tuple[np.ndarray, np.ndarray, float]:
-        """(laws, pairs, rounding)."""
+        """(laws, pairs, how far a probability may be off)."""
         if not isinstance(self._evidence, Laws):
             raise TypeError(f"{asked} asks for the laws of an algorithm with a pmf; this report is an audit by runs")
         return self._evidence.p, self._evidence.pairs, self._evidence.rounding
@@ -161,7 +168,7 @@ class Report:
             return None
         if self.refutes(self.guarantee):
             return False
-        if self._exceeds(self.delta_at(self.guarantee.epsilon), self.guarantee.under(self.relation)):
+        if self._exceeds(self._evidence.feared_at(self.guarantee.epsilon), self.guarantee.under(self.relation)):
             return None  # perhaps only because a probability is no float
         return True if self.exact and self.disagreement is None else None
 
@@ -220,7 +227,8 @@ def check(
     domain only. They hold up to the rounding that the report states: 1e-12 in a probability (1e-6 in single precision), or four times
     the amount by which a law fails to sum to one; a sum over K outcomes up to K 2^-53 (K 2^-24), if that is more. A delta that is no more
     than the first is shown as 0. What may be so only because a probability is no float, as at an epsilon of 700, or lost its digits in a
-    difference, as 1 - sigmoid(12) does (sigmoid(-12) does not), neither holds nor is refuted.
+    difference, as 1 - sigmoid(12) does (sigmoid(-12) does not), neither holds nor is refuted. If such a difference is then multiplied, it
+    still refutes nothing, but what its last digits hide may be taken to hold. No epsilon above 36 is refuted (16 in single precision).
 
     Raises:
       TypeError, ValueError: an argument out of range; too many datasets; a `pmf` that is not a law; outcomes that cannot be compared.

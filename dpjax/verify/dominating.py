@@ -18,6 +18,7 @@ import numpy as np
 from dpjax.verify.exact import in_parts
 
 _FINEST = 2.0**-12  # `concentration` stops at this relative precision
+_HIGHEST = 2.0**1000  # beyond, (order - 1) times a loss may overflow, and D_order is D_infinity to the last digit
 
 
 def chain(p: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -91,6 +92,8 @@ def renyi(p: np.ndarray, pairs: np.ndarray, rounding: float, order: float) -> fl
     >>> round(renyi(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([[0, 1], [1, 0]]), 0.0, 2.0), 4)
     0.8473
     """
+    if order > _HIGHEST:
+        order = math.inf
     found = (_largest_divergence(p[i], p[j], rounding, order) for i, j in in_parts(pairs, p.shape[1]))
     return max(0.0, *found)
 

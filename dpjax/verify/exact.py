@@ -37,7 +37,7 @@ def hockey_stick(log_p: Any, log_q: Any, epsilon: float) -> Any:
     if p.shape[-1:] != q.shape[-1:]:
         raise ValueError(f"log_p and log_q must list the same outcomes, got shapes {p.shape} and {q.shape}")
     for name, law in (("log_p", p), ("log_q", q)):
-        if np.any(np.abs(law.sum(axis=-1) - 1.0) > 1e-3):
+        if not np.all(np.abs(law.sum(axis=-1) - 1.0) <= 1e-3):  # NaN is not, either
             total = f"got a sum of {law.sum(axis=-1).max():.4g}"
             raise ValueError(f"{name} must hold logarithms of probabilities that sum to one, {total}")
     return np.maximum(p - grown(q, epsilon), 0.0).sum(axis=-1)
@@ -146,7 +146,7 @@ def _checked_counts(counts: Any) -> np.ndarray:
     if counts.ndim != 2 or counts.dtype.kind not in "iu" or np.any(counts < 0):
         rule = "whole numbers >= 0 of shape (datasets, domain)"
         raise ValueError(f"counts must be {rule}, got {counts.dtype} of shape {counts.shape}")
-    return counts
+    return counts.astype(np.int64)  # in narrow types 0 - 1 is their largest number, a dataset that is no neighbour
 
 
 def sequences(domain: int, size: int) -> np.ndarray:

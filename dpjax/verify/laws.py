@@ -44,17 +44,33 @@ class Laws:
         return delta, int(first), int(second)
 
     def shown_at(self, epsilon: float) -> float:
-        """The delta that is certain.
+        """The delta that is certain, whatever the factor exp(epsilon) makes of the last digits.
 
-        A probability below the least normal float may have been computed as 0. One with few digits may be what is left of larger numbers,
-        as in 1 - p or 1 - p - q, and then be off by the float's eps, which the factor exp(epsilon) makes large. Few are those of multiples
-        of eps/2^12 (eps/8 in single precision): all numbers above 2^-12 are such, and for them it costs no more than `rounding`.
+        Any probability may be what 1 - p left, and so be off by the float's eps. Multiplied by others, as in the joint law of two coins, it
+        does not show that it has few digits. So beyond an epsilon of 36 (16 in single precision) nothing is certain.
         """
-        kind = np.finfo(np.float32 if self.single else np.float64)
-        digits = (3 if self.single else 12) - kind.machep
-        left = np.where(np.ldexp(self.p, digits) % 1.0 == 0.0, self.p + float(kind.eps), self.p)
-        least = np.maximum(left, float(kind.tiny))
+        return float(sticks(self.p, self.pairs, epsilon, self.p + float(self._floats.eps)).max())
+
+    def feared_at(self, epsilon: float) -> float:
+        """As `delta_at`, but probabilities with few digits are less by the float's eps, if exp(epsilon) times that matters.
+
+        If all of them were, no law with a large epsilon would be found private.
+        """
+        eps = float(self._floats.eps)
+        if epsilon <= math.log(self.rounding / eps):
+            return self.delta_at(epsilon)[0]
+        least = np.where(self._few_digits, np.maximum(self.p - eps, 0.0), self.p)
         return float(sticks(self.p, self.pairs, epsilon, least).max())
+
+    @property
+    def _floats(self) -> Any:
+        return np.finfo(np.float32 if self.single else np.float64)
+
+    @property
+    def _few_digits(self) -> np.ndarray:
+        """Which are multiples of eps/2^12 (eps/8 in single precision), as 1 - p and 1 - p - q leave; all above 2^-12 (1/8) are such."""
+        digits = (3 if self.single else 12) - self._floats.machep
+        return np.ldexp(self.p, digits) % 1.0 == 0.0
 
     def epsilon_at(self, delta: float) -> float:
         """Rises from epsilon = 0 to what the pair that is worst there needs, and so on, until no pair is above delta.

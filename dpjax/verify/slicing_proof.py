@@ -32,6 +32,7 @@ import numpy as np
 
 from dpjax.accounting import synchronization
 from dpjax.core import arguments
+from dpjax.verify.exact import LARGEST_EPSILON
 
 T = TypeVar("T", bound=Hashable)
 Multiset = tuple[Any, ...]  # sorted
@@ -88,6 +89,9 @@ class Run(NamedTuple):
 def exact_law(run: Callable[[Choose], T]) -> dict[T, Fraction]:
     """The law of what `run(choose)` returns: it is run once for every way its coins can fall.
 
+    Raises:
+      ValueError: the probabilities of all ways do not sum to one, as those of a mechanism's answers or of a mapping's reports must.
+
     >>> coin = [(0, Fraction(2, 3)), (1, Fraction(1, 3))]
     >>> exact_law(lambda choose: choose(coin) + choose(coin))[1]
     Fraction(4, 9)
@@ -99,6 +103,8 @@ def exact_law(run: Callable[[Choose], T]) -> dict[T, Fraction]:
         outcome = run(coins)
         law[outcome] = law.get(outcome, Fraction(0)) + math.prod(coins.weights, start=Fraction(1))
         script = coins.next_script()
+    if sum(law.values()) != 1:
+        raise ValueError(f"run must choose from laws whose probabilities sum to one, got {sum(law.values())} in all")
     return law
 
 
@@ -379,6 +385,7 @@ def largest_delta(p: dict[T, Fraction], q: dict[T, Fraction], epsilon: float) ->
     >>> largest_delta({0: Fraction(3, 4), 1: Fraction(1, 4)}, {0: Fraction(1, 4), 1: Fraction(3, 4)}, 0.0)
     0.5
     """
+    epsilon = arguments.known("epsilon", epsilon, at_least=0.0, at_most=LARGEST_EPSILON)
     scale, outcomes = Fraction(math.exp(epsilon)), p.keys() | q.keys()
     sticks = [
         sum((max(Fraction(0), a.get(o, Fraction(0)) - scale * b.get(o, Fraction(0))) for o in outcomes), Fraction(0))
@@ -391,7 +398,8 @@ class Properties(NamedTuple):
     """What `lemma_2_4` found.
 
     Attributes:
-      aligned: property 1, alpha = noise when beta = 0 and noise - bit when beta = 1, never negative.
+      aligned: property 1, alpha = noise when beta = 0 and noise - bit when beta = 1, never negative; and the reports on every noise have
+        probabilities, which sum to one.
       factor: property 2, the largest ratio of the two probabilities of one report; at most 1/ratio. Infinite if only one is 0.
       stops: property 3, P_b[beta = 1] for b = 0, 1, without the noise beyond the values examined.
     """
@@ -418,8 +426,9 @@ def lemma_2_4(ratio: Fraction, *, reach: int, mapping: Mapping = synchronisation
     laws: list[dict[tuple[int, int], Fraction]] = [{}, {}]
     aligned = True
     for noise, bit in itertools.product(range(reach), (0, 1)):
-        mass = (1 - ratio) * ratio**noise
-        for (alpha, beta), weight in mapping(ratio, noise, bit):
+        mass, law = (1 - ratio) * ratio**noise, mapping(ratio, noise, bit)
+        aligned &= sum(weight for _, weight in law) == 1  # or it is no law, and silence tells the bit
+        for (alpha, beta), weight in law:
             laws[bit][alpha, beta] = laws[bit].get((alpha, beta), Fraction(0)) + mass * weight
             aligned &= weight == 0 or alpha == noise - bit * beta >= 0
             aligned &= weight >= 0

@@ -39,6 +39,10 @@ class Audits:
         """All of a lower bound is certain."""
         return self.delta_at(epsilon)[0]
 
+    def feared_at(self, epsilon: float) -> float:
+        """A lower bound rounds nothing off."""
+        return self.delta_at(epsilon)[0]
+
     def epsilon_at(self, delta: float) -> float:
         return max(audit_samples(*both, delta=delta, level=self.level).epsilon for both in self.outcomes)
 
