@@ -1346,3 +1346,29 @@ def test_many_thresholds_take_a_solver_with_a_delta_by_optimal_composition():
     assert made.name == "direct_sum, optimal, supported"
     assert made.runner_up.name == "direct_sum, optimal, interior.threshold_learner, supported_tree"
     assert made.n < 70_000 and made.guarantee.covers(1.0, 1e-6)  # 125,147 by basic composition
+
+
+def test_slices_whose_noise_cannot_be_drawn_are_no_offer():
+    """The noise of many ranks has a least rate: an offer below it would be refused once it is built, when others are already left out."""
+    given = {"bits": 45, "delta": 1e-6, "beta": 1e-4, "alpha": 0.015}
+    choice = dpjax.choose("cdf", epsilon=0.0116, **given)
+    assert choice.name.startswith("supported_slices") and choice.n < 3_400_000
+    assert choice.runner_up.name.startswith("noisy_slices")
+    assert choice.guarantee.covers(0.0116, 1e-6)
+    again = dpjax.choose("cdf", n=choice.n, **given)
+    assert again.epsilon <= 0.0116 * (1 + 2 * base.PRECISION) and again.runner_up is not None
+    none = dpjax.choose("cdf", bits=1024, delta=1e-4, beta=0.05, epsilon=0.0147, alpha=0.00686, relation=REPLACE_ONE)
+    assert none.runner_up.name.startswith("direct") and none.runner_up.value < 5e7
+
+
+def test_more_records_never_leave_a_larger_error_where_slices_hold_a_few():
+    """Theorems may ask for a point more than exact worst cases, which is half of a slice of two."""
+    given = {"bits": 5, "epsilon": 4.386119414310167, "delta": 1e-4, "beta": 0.4657782894752955}
+    alphas = [dpjax.choose("cdf", n=n, **given).alpha for n in range(1, 6)]
+    assert alphas == sorted(alphas, reverse=True)
+
+
+def test_slices_take_the_split_that_needs_the_fewest_records():
+    """The best split of any way is not that of the way whose n is least by Cauchy's inequality."""
+    given = {"bits": 64, "delta": 4.4e-8, "beta": 0.05, "fractions": [0.038, 0.862, 0.942]}
+    assert dpjax.choose("quantiles", epsilon=0.049, alpha=0.0149, **given).n < 155_000  # 164,518 by that way

@@ -221,3 +221,16 @@ def test_shared_slices_are_large_enough_where_two_fractions_are_rounded_to_diffe
 @pytest.mark.thorough
 def test_a_curved_tree_score_has_no_bounded_range():
     assert not interior_point.flat_tree_score_planned(bits=4, epsilon=1.0, beta=0.1, evaluations=1).bounded_range
+
+
+def test_a_larger_alpha_never_takes_more_of_few_records():
+    """Between the largest and the smallest reach of the ends there are others, whose rounding takes as many records as the answers do."""
+    given = {"bits": 8, "epsilon": 2.0, "delta": 1e-6, "beta": 0.05, "fractions": [i / 32 for i in range(1, 32)]}
+    sizes = [dpjax.choose("quantiles", alpha=alpha, **given).n for alpha in (0.38, 0.4, 0.45, 0.47, 0.495, 0.5)]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_an_answer_that_serves_its_own_fraction_alone_needs_no_rounding():
+    given = {"bits": 16, "epsilon": 6.6, "delta": 1e-6, "relation": "REPLACE_ONE", "fractions": [0.0, 0.5]}
+    choice = dpjax.choose("quantiles", alpha=0.0169, beta=0.3, **given)
+    assert choice.name.startswith("direct") and choice.n == choice.algorithm.sample_size(alpha=0.0169, beta=0.3)

@@ -64,16 +64,11 @@ def _counts(alpha: float, around: tuple[float, ...], *, levels: bool) -> list[in
     return counts
 
 
-def _direct_size(question: Question, plan: tuple[Any, int, Any], pieces: int) -> int:
-    """The n of a plan of direct quantiles."""
-    return quantiles.size_for(quantiles.direct_ranks(plan[1]), _left(question.alpha, pieces))
-
-
 def _roughly(question: Question) -> list[tuple[int, int]]:
     """(n of direct quantiles by theorems alone, number of pieces), the least n first."""
 
     def rough(pieces: int) -> int:
-        return _direct_size(question, quantiles.direct_plan(question, pieces - 1, roughly=True), pieces)
+        return quantiles.size_for(quantiles.rough_direct_ranks(question, pieces - 1), _left(question.alpha, pieces))
 
     return sorted((rough(pieces), pieces) for pieces in _counts(question.alpha, AROUND, levels=False))
 
@@ -90,7 +85,8 @@ def direct(question: Question) -> Offer:
         if rough >= best[0]:
             break
         plan = quantiles.direct_plan(question, pieces - 1)
-        best = min(best, (_direct_size(question, plan, pieces), pieces, plan), key=lambda one: one[0])
+        size = quantiles.size_for(quantiles.direct_ranks(plan[1]), _left(question.alpha, pieces))
+        best = min(best, (size, pieces, plan), key=lambda one: one[0])
     n, pieces, (solver, m, composed) = best
 
     def make(n: int) -> Any:

@@ -70,7 +70,7 @@ from dpjax.domains import wide
 from dpjax.mechanisms.geometric import SMALLEST_RATE
 from dpjax.optimizers import quantiles
 from dpjax.optimizers.quantiles.approximate import MOST_BITS
-from dpjax.optimizers.quantiles.chained_ranks import Chains
+from dpjax.optimizers.quantiles.chained_ranks import STEP, Chains, least_rate
 from dpjax.optimizers.quantiles.chained_ranks import costs as chain_costs
 from dpjax.optimizers.quantiles.noisy_ranks import MOST as MOST_SLICES
 from dpjax.optimizers.quantiles.noisy_ranks import costs, drift, miscount, points_needed
@@ -187,10 +187,15 @@ def direct_ranks(m: int) -> float:
     return m - 0.5
 
 
+def rough_direct_ranks(question: Question, runs: int) -> float:
+    """About the same by theorems alone; exact worst cases may take a point less, which is much of a slice of a few."""
+    _, m, _ = direct_plan(question, runs, roughly=True)
+    return direct_ranks(max(m - 1, 1))
+
+
 def direct_floor(question: Question) -> float:
     """Somewhat less than the n by theorems alone."""
-    _, m, _ = direct_plan(question, len(question.fractions), roughly=True)
-    return LESS * size_for(direct_ranks(m), question.alpha)
+    return LESS * size_for(rough_direct_ranks(question, len(question.fractions)), question.alpha)
 
 
 def recursive(question: Question) -> Offer:
@@ -475,8 +480,12 @@ class _SupportedSlices(_Parts):
         run = 0.5, epsilon, self.own * SAFE
         return least_m_of_run(self.question.bits, run, self.share / self.count)
 
-    def ways(self) -> list[tuple[float, int, list[Any]]]:
-        """(about n, chains, the splits among runs, ranks and N) for each way, the least n first."""
+    def ways(self) -> list[tuple[float, float, int, list[list[float]]]]:
+        """(about the least n of any split, about that of these, chains, splits among runs, ranks and N) for each way.
+
+        UnavailableError if none leaves the noise of ranks a rate at which it can be drawn.
+        """
+        holdable(self.own * SAFE)
         epsilon, alpha, gap = self.question.epsilon / 2, self.question.alpha, self.gap
         run, found = epsilon * self.least_m(epsilon), []
         for number, power in WAYS:
@@ -488,18 +497,36 @@ class _SupportedSlices(_Parts):
             else:
                 counted = power * gap / chains.cost
                 near, far = _with_count(run, noise, counted), _with_count(2.5 * run, room, counted)
-            n = max(near.sum() ** 2 / alpha, far.sum() ** 2 / gap) / self.question.epsilon
-            found.append((float(n), number, [near, far, np.sqrt(near * far)]))
-        return sorted(found, key=lambda way: way[0])
+            least = least_rate(self.count) * STEP * chains.cost
+            splits = [self._split(roots, least) for roots in (near, far, np.sqrt(near * far))]
+            if all(splits):
+                # Each of the first two is the best for its own, so no split takes fewer than both.
+                of_each = np.stack([near**2 / alpha, far**2 / gap]) @ (1 / np.array(splits)).T
+                at_least = max(of_each[0, 0], of_each[1, 1])
+                found.append((float(at_least), float(of_each.max(axis=0).min()), number, splits))
+        if not found:
+            raise UnavailableError("needs a larger epsilon for the noise of so many ranks")
+        return found
+
+    def _split(self, roots: Any, least: float) -> list[float]:
+        """The epsilons in proportion to the roots, but for ranks at least the given one; empty if that leaves too little for the rest."""
+        total = self.question.epsilon * SAFE
+        run, ranks, count = (total * roots / roots.sum()).tolist()
+        if ranks < least:
+            ranks = least / SAFE
+            left = max(total - ranks, 0.0) / (run + count)
+            run, count = run * left, count * left
+        return [run, ranks, count] if count >= SMALLEST_RATE else []
 
     def floor(self) -> float:
-        return self.ways()[0][0]
+        return min(way[0] for way in self.ways())
 
     def best(self) -> Offer:
-        """The best split of the best way."""
-        _, number, splits = self.ways()[0]
-        budgets = [(self.question.epsilon * SAFE * split / split.sum()).tolist() for split in splits]
-        return min((self.made(number, *each) for each in budgets), key=lambda offer: offer.n)
+        """The best split of the best way, by either estimate."""
+        ways = self.ways()
+        tried = {min(range(len(ways)), key=lambda i: ways[i][estimate]) for estimate in (0, 1)}
+        offers = (self.made(ways[i][2], *split) for i in sorted(tried) for split in ways[i][3])
+        return min(offers, key=lambda offer: offer.n)
 
     def made(self, number: int, run: float, ranks: float, count: float) -> Offer:
         """The offer with so many chains and these epsilons; that of a run also pays for windows in doubt."""

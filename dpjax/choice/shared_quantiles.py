@@ -29,8 +29,8 @@ FINER, MOST = 1.08, 6  # numbers of answers that are tried: the ratio of large o
 FROM_RANKS = ("direct", "recursive", "supported")
 SLICES = ("direct", "recursive", "noisy_slices", "supported_slices")  # need room between each other
 # The part of alpha up to which the ends of the domain serve: then 10/alpha records are enough for their rounding. Where an answer takes
-# fewer, a smaller part, for which 1/alpha are enough.
-ENDS = (0.95, 0.5)
+# fewer, smaller parts, for the last of which 1/alpha are enough.
+ENDS = (0.95, 0.9, 0.8, 0.65, 0.5)
 
 
 @functools.lru_cache(64)  # all candidates ask the same
@@ -162,18 +162,23 @@ def _sharing(candidate: Candidate) -> Candidate:
         def make(n: int) -> Any:
             return quantiles.shared(best.make(n), fractions=question.fractions, ends=ends)
 
-        n = best.n + (size_for(0.5, asked.alpha) if best.name.split(",")[0] in FROM_RANKS else 0)
+        alone = {f for f in rounded(question.fractions) if ends < f < 1 - ends} <= {*asked.fractions}
+        # Half a rank more where an answer serves another fraction than its own.
+        n = best.n + (size_for(0.5, asked.alpha) if best.name.split(",")[0] in FROM_RANKS and not alone else 0)
         return Offer(max(n, rounding), make, f"{best.name}, {len(asked.fractions)} for all"), rounding > n
 
     def offer(question: Question) -> Offer:
-        far, near = (_reach(question.alpha, question.fractions, part) for part in ENDS)
-        best, by_rounding = reaching(question, far)
-        if not by_rounding:
-            return best
-        try:
-            return min(best, reaching(question, near)[0], key=lambda one: one.n)
-        except UnavailableError:  # no fraction is served by an end, or by another's answer
-            return best
+        first, *nearer = ENDS
+        best, by_rounding = reaching(question, _reach(question.alpha, question.fractions, first))
+        for part in nearer:
+            if not by_rounding:
+                break
+            try:
+                found, by_rounding = reaching(question, _reach(question.alpha, question.fractions, part))
+            except UnavailableError:  # no fraction is served by an end, or by another's answer
+                break
+            best = min(best, found, key=lambda one: one.n)
+        return best
 
     def floor(question: Question) -> float:
         ends = _reach(question.alpha, question.fractions, ENDS[0])
