@@ -76,10 +76,10 @@ def success(settings: Mapping[str, Any]) -> str:
 def percent(level: float) -> str:
     """A confidence level as a percentage.
 
-    >>> percent(0.95)
-    '95 %'
+    >>> percent(0.95), percent(0.9999999)
+    ('95 %', '99.99999 %')
     """
-    return f"{100 * level:g} %"
+    return f"{show.whole(round(100 * level, 12))} %"
 
 
 def words(name: str) -> str:

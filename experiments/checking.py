@@ -64,7 +64,8 @@ def check(name: str, *, out: pathlib.Path, seed: int, cells: int = 1) -> list[Co
         The rows measured again, in the order of the experiment.
 
     Raises:
-        Refused: an experiment that times this machine; no such figure, or one whose settings have other keys than today's; cells < 1.
+        Refused: an experiment that times this machine; no such figure, or one whose settings have other keys than today's; cells < 1;
+            the cells drawn gave no numbers, so that nothing was compared.
     """
     with refusing():
         arguments.integer("cells", cells, at_least=1)
@@ -73,12 +74,16 @@ def check(name: str, *, out: pathlib.Path, seed: int, cells: int = 1) -> list[Co
         raise Refused(f"{name} times this machine: another run has other numbers")
     described, rows = runner.drawn(name, out)
     chosen, preset = described["settings"], described["preset"]
-    if _shape(chosen) != _shape(experiment.presets[preset]):
+    if preset not in experiment.presets or _shape(chosen) != _shape(experiment.presets[preset]):
         raise Refused(f"{out} must be drawn anew: its settings are not those that {preset!r} has today")
     fewer = thinned(chosen, experiment.cells, random.Random(seed), cells)
     with refusing():
         root = engine.root_key(described["seed"])
-    return compared(experiment.measure(fewer, runner.Context(Memory(), root, described["seed"])), rows)
+    measured = experiment.measure(fewer, runner.Context(Memory(), root, described["seed"]))
+    if not measured:
+        rule = "must give numbers for the cells drawn, got none: nothing was compared"
+        raise Refused(f"{name} {rule}; draw others (--seed), or more (--cells)")
+    return compared(measured, rows)
 
 
 def thinned(chosen: settings.Settings, cells: Sequence[str], draw: random.Random, kept: int = 1) -> dict[str, Any]:

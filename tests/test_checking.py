@@ -136,3 +136,18 @@ def test_intervals_agree_where_they_overlap(now, before, verdict):
 def test_no_more_cells_are_kept_than_there_are():
     chosen = {"bits": [8, 16], "sizes": {"a": [1, 2, 3]}}
     assert checking.thinned(chosen, ["bits", "sizes"], random.Random(0), 3) == chosen
+
+
+def test_a_check_that_compares_nothing_is_refused(monkeypatch, tmp_path):
+    from experiments import records
+    from experiments.refusals import Refused
+
+    chosen = {"sizes": [1, 2]}
+    experiment = runner.Experiment("nothing", {"quick": chosen}, lambda *_: [], lambda *_: None, cells=("sizes",))
+    monkeypatch.setattr(runner, "load", lambda name: experiment)
+    records.write([exact("a", "b", 1, 2.0)], tmp_path / "own.csv")
+    described = {"settings": chosen, "preset": "quick", "seed": 0, "rows": 1}
+    for preset, rule in (("quick", "must give numbers"), ("renamed", "must be drawn anew")):
+        (tmp_path / "own.json").write_text(json.dumps({**described, "preset": preset}))
+        with pytest.raises(Refused, match=rule):
+            checking.check("own.py", out=tmp_path, seed=0)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from builders import thorough
-from scipy import stats
+from scipy import special, stats
 
 from dpjax.concepts import thresholds as concept
 from dpjax.learners import pac, thresholds
@@ -269,3 +269,17 @@ def test_neighbouring_sizes_share_their_draws():
     assert abs(np.corrcoef(here, other)[0, 1]) < stats.norm.isf(ALARM / 2) / 8
     assert np.std(here - beside) < 0.7 * np.std(here - other)
     assert isinstance(estimates.mean(here), Estimate) and jnp.isfinite(here).all()
+
+
+@pytest.mark.parametrize("events", [1, 2**20, 2**40, 2**49])
+def test_the_sequence_is_exact_for_many_trials(events):
+    """At each end ln M is ln 1/(1-level): ln M by Laplace's method, for many events, or in decimals, for few."""
+    trials, level = 2**50, 0.95
+    estimate = estimates.rate_sequence(events, trials, level=level)
+    mean, variance = trials * np.array([estimate.low, estimate.high]), events * (1 - events / trials)
+    if events >= 2**40:  # normal: ln M = z^2/2 - ln sqrt(trials pi / 2)
+        found = (mean - events) ** 2 / variance / 2 - np.log(trials * np.pi / 2) / 2
+        np.testing.assert_allclose(found, np.log(1 / (1 - level)), atol=1e-2)
+    else:  # Poisson: ln M = ln Gamma(events + 1/2) - ln pi - ln(trials)/2 - events ln(mean) + mean
+        found = special.gammaln(events + 0.5) - np.log(np.pi) - np.log(trials) / 2 - events * np.log(mean) + mean
+        np.testing.assert_allclose(found, np.log(1 / (1 - level)), atol=1e-2)

@@ -799,3 +799,16 @@ def test_an_interrupt_does_not_wait_for_what_is_queued():
     next(items)
     items.close()
     assert len(done) <= 1 + 2 * engine.devices.threads()
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 12])
+def test_wide_words_and_empty_rows_come_back_from_a_store_as_they_were(chunk):
+    def words(key, _):
+        return {"word": jax.random.bits(key, (), jnp.uint64), "none": jnp.zeros((0, 3))}
+
+    with jax.enable_x64(True):
+        given = {"root": engine.root_key(0), "cell": 0, "draws": 12}
+        whole = engine.evaluate(words, 0, **given)
+        parts = resumable.evaluate(words, 0, store=Memory(), key={}, chunk=chunk, **given)
+    assert parts["word"].dtype == np.uint64 and parts["word"].tolist() == whole["word"].tolist()
+    assert parts["none"].shape == whole["none"].shape

@@ -300,7 +300,12 @@ def traffic(run: Run, params: Any, *, batch: int | None = None) -> float:
 
 def outcome_structure(run: Run, params: Any) -> Any:
     """The tree structure of what `run` returns, without running it."""
-    return jax.tree.structure(_one.eval_shape(_traceable(run), _ROOT, tree_of_arrays(params), mesh=devices.mesh()))
+    return jax.tree.structure(outcome_shapes(run, params))
+
+
+def outcome_shapes(run: Run, params: Any) -> Any:
+    """The shapes and dtypes of what `run` returns, with a leading axis of length 1 per device, without running it."""
+    return _one.eval_shape(_traceable(run), _ROOT, tree_of_arrays(params), mesh=devices.mesh())
 
 
 def tree_of_arrays(params: Any) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from dpjax.core import arguments
@@ -111,7 +112,8 @@ def parts(
     """
     if taken := {"first", unit} & set(key):
         raise ValueError(f"key must leave {' and '.join(sorted(taken))} to the chunks of a record, got {dict(key)!r}")
-    compute, structure = _ENGINE[unit], engine.outcome_structure(run, params)
+    compute = _ENGINE[unit]
+    shapes, structure = jax.tree.flatten(engine.outcome_shapes(run, params))
     report = None if progress is None else progress.done
 
     def leaves(first: int, size: int) -> list[Any]:
@@ -124,8 +126,23 @@ def parts(
         if progress is not None and record in store:
             progress.skip(size)
         chunk = store.get_or_compute(record, functools.partial(leaves, first, size))
-        yield jax.tree.unflatten(structure, [np.asarray(leaf) for leaf in chunk])
+        read = functools.partial(_drawn, size) if unit == "draws" else _counted
+        yield jax.tree.unflatten(structure, list(map(read, chunk, shapes)))
         first += size
+
+
+def _counted(leaf: Any, _: jax.ShapeDtypeStruct) -> np.ndarray:
+    """Sums as read from a record."""
+    return np.asarray(leaf)
+
+
+def _drawn(size: int, leaf: Any, shape: jax.ShapeDtypeStruct) -> np.ndarray:
+    """Outcomes as read from a record: of the same shape and kind in every chunk, whatever values it holds, and wide enough for each."""
+    kind: Any = np.bool_ if shape.dtype == bool else np.float64
+    if jnp.issubdtype(shape.dtype, jnp.integer):
+        # Left to NumPy, a list of words below and above 2^63 would become floats.
+        kind = np.uint64 if shape.dtype == np.uint64 else np.int64
+    return np.asarray(leaf, kind).reshape(size, *shape.shape[1:])
 
 
 def _sum(*chunks: Any) -> Any:

@@ -19,7 +19,7 @@ LOOKS = {
     "2^log* optimiser": ("P", style.COLOURS[5]),
     "TreeLog, composition": ("*", style.COLOURS[0]),
     "TreeLog, slicing": ("x", style.COLOURS[0]),
-    "supported tree": ("h", style.BROWN),
+    "supported tree": ("X", style.BROWN),
     "supported thresholds": ("p", style.BROWN),
 }
 
