@@ -24,7 +24,7 @@ from dpjax.core import bits
 from dpjax.data.assignments import Assignments
 from dpjax.domains import ordered
 from dpjax.learners import conjunctions, rectangles, thresholds
-from dpjax.mechanisms import partition_selection
+from dpjax.mechanisms import partition_selection, report_noisy_max
 from dpjax.multi import points
 from dpjax.optimizers import interior_point, quasi_concave
 from dpjax.optimizers.interior_point import planning, tree_log
@@ -302,7 +302,7 @@ def test_every_mechanism_of_a_split_gets_its_own_share() -> None:
     assert total.epsilon == 4.4375 and total.delta == pytest.approx(1.0)
 
 
-def test_a_mechanism_of_ones_own_spends_what_it_says_under_the_same_relation() -> None:
+def test_a_mechanism_of_ones_own_spends_what_it_says_under_replace_one() -> None:
     """In place of the last exponential mechanism; no error is proved for it."""
     own = [
         types.SimpleNamespace(guarantee=lambda g=g: g)
@@ -316,6 +316,22 @@ def test_a_mechanism_of_ones_own_spends_what_it_says_under_the_same_relation() -
         other.total(REPLACE_ONE)
     with pytest.raises(ValueError, match=r"split.last must be absent, as no error is proved"):
         same.least()
+
+
+def test_a_mechanism_of_ones_own_serves_data_under_either_relation() -> None:
+    """Under ADD_OR_REMOVE_ONE a split with one was made, and then its guarantee was refused, as were all that state that relation."""
+    last = report_noisy_max.mechanism(epsilon=0.25)
+    split, given = (
+        dataclasses.replace(Split.equal(1.0, 0.1, 2), last=last),
+        {"bits": 6, "epsilon": 1.0, "delta": 0.1},
+    )
+    solver = interior_point.rec_concave(**given, promise=4.0, split=split)
+    optimizer = quasi_concave.rec_concave(**given, depth=2, relation=ADD_OR_REMOVE_ONE, split=split)
+    assert solver.guarantee() == optimizer.guarantee() == Guarantee(1.0, 0.1, ADD_OR_REMOVE_ONE)
+    # Scores of lengths move both ways, which this one does not allow for.
+    monotone = dataclasses.replace(split, last=report_noisy_max.mechanism(epsilon=0.25, monotone=True))
+    with pytest.raises(ValueError, match=r"split.last must be private under REPLACE_ONE"):
+        interior_point.rec_concave(**given, promise=4.0, split=monotone)
 
 
 def test_what_is_proved_of_rec_concave_is_that_of_its_split() -> None:

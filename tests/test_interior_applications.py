@@ -857,3 +857,17 @@ def test_a_replaced_solver_is_composed_by_ranges_only_if_it_has_one(make: str, g
     assert not built.guarantee().is_none
     other = interior_point.rec_concave(bits=3, epsilon=0.5, delta=0.01, promise=8.0)
     assert dataclasses.replace(built, solver=other).guarantee().is_none
+
+
+def test_a_slice_of_no_points_or_of_too_many_is_a_bad_parameter() -> None:
+    """With m = 0 the solver had no points and answered all the same; for an m beyond the capacity the status was that of bottom."""
+    sample = Sample(x=wide.from_ints([1, 2, 5, 6], 3), y=[1, 1, 0, 0])
+    learner = interior.threshold_learner(solver=interior_point.exponential(bits=4, epsilon=1.0), m=2)
+    solver = interior.solver(learner=thresholds.exponential(bits=4, epsilon=1.0), m=2)
+    points = Points.create(sample.x)
+    for made, data in ((learner, sample), (solver, points)):
+        run = jax.jit(lambda m, made=made, data=data: dataclasses.replace(made, m=m)(jax.random.key(0), data).status)
+        law = jax.jit(lambda m, made=made, data=data: dataclasses.replace(made, m=m).probability(data, (0, 4)))
+        assert [int(run(np.int32(m))) for m in (1, 2, 3)] == [Status.OK] * 3
+        for m in (-1, 0, 4, 2**30):
+            assert int(run(np.int32(m))) == Status.BAD_PARAMETER and np.isnan(law(np.int32(m))).all()

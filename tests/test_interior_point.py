@@ -656,6 +656,22 @@ def test_a_traced_promise_that_floats_cannot_count_to_answers_nothing():
     assert [int(run(np.float32(promise))) == Status.BAD_PARAMETER for promise in (2.0**24, 2.0**25)] == [False, True]
 
 
+def test_a_traced_promise_or_alpha_that_no_factory_takes_is_a_bad_parameter():
+    """They ran with the status OK; an alpha that is not a number ended in bottom, while the law was NaN."""
+    made = interior_point.rec_concave(bits=3, epsilon=1.0, delta=1e-2, promise=2.0)
+    points = Points.create(wide.from_ints([1, 2, 5], 3))
+
+    @jax.jit
+    def found(promise, alpha):
+        solver = interior_point.rec_concave(bits=3, epsilon=1.0, delta=1e-2, promise=promise, alpha=alpha)
+        return solver(jax.random.key(0), points).status, solver.failure_probability(points)
+
+    assert int(found(2.0, 0.5)[0]) == Status.OK and float(found(2.0, 0.5)[1]) == float(made.failure_probability(points))
+    for wrong in ((0.0, 0.5), (-1.0, 0.5), (math.nan, 0.5), (2.0, 0.0), (2.0, 1.5), (2.0, math.nan)):
+        status, failure = found(*wrong)
+        assert int(status) == Status.BAD_PARAMETER and math.isnan(failure), wrong
+
+
 def test_bits_of_numpy_are_those_of_python():
     """2^64 is no int64, and -bits is not negative if bits are unsigned."""
     asked = {"epsilon": 1.0, "delta": 1e-6, "promise": 100.0}

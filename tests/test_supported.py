@@ -264,7 +264,8 @@ def test_laws_are_differentiable(x64):
         (lambda: interior_point.supported_tree(bits=5, epsilon=-1.0, delta=0.1), "epsilon must be > 0"),
         (lambda: interior_point.supported_tree(bits=5, epsilon=1.0, delta=0.0), "delta must be > 0"),
         (lambda: supported.mechanism(epsilon=1.0, delta=1.0), "delta must be < 1"),
-        (lambda: supported.mechanism(epsilon=1.0, delta=0.1, growth=0), "growth must be >= 1"),
+        (lambda: supported.mechanism(epsilon=1.0, delta=0.1, growth=0), "growth must be from 1 to 2147483647, got 0"),
+        (lambda: supported.mechanism(epsilon=1.0, delta=0.1, growth=2**31), "growth must be from 1 to 2147483647"),
         (lambda: bounds.supported_weight(1, 0.0, 1.0, 0.1), "beta must be > 0"),
         (lambda: bounds.supported_test(0, 1.0, 0.1), "growth must be >= 1"),
     ],
@@ -272,6 +273,13 @@ def test_laws_are_differentiable(x64):
 def test_bad_arguments_are_refused_by_name_value_and_rule(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_a_growth_beyond_int64_has_a_bound():
+    """Its logarithm was asked of NumPy, which has none of such an int."""
+    assert bounds.supported_weight(2**80, 0.1, 1.0, 0.1) == pytest.approx(
+        bounds.supported_weight(1, 0.1, 1.0, 0.1) + 80 * math.log(2)
+    )
 
 
 def test_the_choice_among_the_supported_is_that_of_the_exponential_mechanism():

@@ -232,10 +232,10 @@ def supported_test(growth: int, epsilon: float, delta: float, *, monotone: bool 
         >>> [round(x, 3) for x in supported_test(1, 1.0, 1e-6)]
         [1.0, 14.122]
     """
-    arguments.integer("growth", growth, at_least=1)
+    arguments.counts(growth=growth)
     arguments.positive(epsilon=epsilon)
     arguments.fractions(delta=delta)
-    rho, unit, log_rest = supported_parts(growth, epsilon, delta, monotone, np)
+    rho, unit, log_rest = supported_parts(float(growth), epsilon, delta, monotone, np)
     return float(rho), float(log_rest + unit)
 
 

@@ -148,7 +148,7 @@ class Choosing(Chooser):
         return {name: arguments.known(name, getattr(self, name)) for name in names} | {"growth": self.growth}
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta) under REPLACE_ONE if n is large enough for Lemma 4.4's proof, else no guarantee."""
+        """(epsilon, delta) under REPLACE_ONE, for whole scores, if n is large enough for Lemma 4.4's proof, else no guarantee."""
         given = self._known()
         if arguments.known("n", self.n) < private_sample_size(**given):
             return Guarantee.none("REPLACE_ONE")

@@ -181,7 +181,7 @@ class Supported(Chooser):
         return log_pmf(data.scores, **self._given(data))
 
     def guarantee(self) -> Guarantee:
-        """(epsilon, delta) under ADD_OR_REMOVE_ONE."""
+        """(epsilon, delta) under ADD_OR_REMOVE_ONE, for whole scores: a real one that comes into view may be nearly 2, not 1."""
         epsilon, delta = arguments.known("epsilon", self.epsilon), arguments.known("delta", self.delta)
         return Guarantee(epsilon, delta, "ADD_OR_REMOVE_ONE")
 
@@ -202,7 +202,7 @@ def mechanism(*, epsilon: Number, delta: Number, growth: int = 1) -> Supported:
     Args:
       epsilon: > 0, finite.
       delta: in (0, 1).
-      growth: k, how many scores one more record can raise from 0; at least 1.
+      growth: k, how many scores one more record can raise from 0; from 1 to 2^31 - 1.
 
     Raises:
       TypeError, ValueError: a parameter out of range.
@@ -213,5 +213,5 @@ def mechanism(*, epsilon: Number, delta: Number, growth: int = 1) -> Supported:
     return Supported(
         epsilon=arguments.epsilon(epsilon),
         delta=arguments.delta(delta),
-        growth=arguments.integer("growth", growth, at_least=1),
+        growth=arguments.integer("growth", growth, at_least=1, at_most=2**31 - 1),  # more candidates fit no array
     )

@@ -19,7 +19,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.core import arguments
@@ -54,6 +54,11 @@ class LearnedInterior(InteriorPoint):
     def bits(self) -> Any:  # type: ignore[override]
         """The points are in {0, ..., 2^bits - 1}."""
         return self.learner.bits - 1
+
+    def sound(self) -> Bool[Array, ""]:
+        """Whether the learner's sample has examples, and room for them, too."""
+        m = jnp.asarray(self.m, jnp.int32)
+        return super().sound() & (m >= 1) & (m <= self.capacity // 2)
 
     def labelled(self, points: Points) -> Sample:
         """The realizable sample of 2m examples; points are sorted."""

@@ -32,7 +32,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee
 from dpjax.core import arguments, bisection
@@ -71,6 +71,11 @@ class InteriorThreshold(ThresholdLearner):
     def limbs(self) -> int:  # type: ignore[override]
         """Limbs of a threshold."""
         return self.solver.limbs
+
+    def sound(self) -> Bool[Array, ""]:
+        """Whether D has numbers, and room for them, too."""
+        m = jnp.asarray(self.m, jnp.int32)
+        return super().sound() & (m >= 1) & (m <= self.capacity // 2)
 
     def around(self, pieces: Pieces) -> Points:
         """D, read off the quality function, which steps up at the number x + 1 of a one, and down right after the number x of a zero."""

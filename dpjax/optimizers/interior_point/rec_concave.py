@@ -35,7 +35,9 @@ class DepthRecConcave(ByDepth):
     split: Split | None = None
 
     def sound(self) -> Bool[Array, ""]:
-        return super().sound() & (jnp.asarray(self.promise, float) <= arguments.most_counted())
+        promise, alpha = (jnp.asarray(value, float) for value in (self.promise, self.alpha))
+        promised = (promise > 0) & (promise <= arguments.most_counted())
+        return super().sound() & promised & (alpha > 0) & (alpha <= 1)  # 1 is let through, to which float32 may round
 
     def _optimizer(self) -> QuasiConcaveRecConcave:
         """The optimiser for any quality function: it splits the budget and proves the error."""

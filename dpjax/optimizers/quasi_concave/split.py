@@ -57,7 +57,8 @@ class Split:
       tests: epsilon of A_dist on each of the two partitions of each level but the last.
       deltas: the delta of A_dist there, in (0, 1/2].
       last: a mechanism for integer scores of sensitivity 1 that chooses at the last of two levels or more in place of the exponential one,
-        and spends what its own guarantee says; Q must have integer values, and the qualities of lengths are rounded to integers, too.
+        and spends what its own guarantee, under REPLACE_ONE, says, whatever the relation of the data is; Q must have integer values, and
+        the qualities of lengths are rounded to integers, too.
     """
 
     choices: Float[Array, "levels"]
@@ -117,8 +118,10 @@ class Split:
         pure = [(float(epsilon), 0.0) for epsilon in np.ravel(self.choices)]
         if self.last is not None:
             kept = self.last.guarantee()
-            if kept.relation != relation:
-                raise ValueError(f"split.last must be private under {relation}, got {kept}")
+            # So it is private for any two lists of scores at a distance of 1, whatever the relation of the data is. What is private under
+            # ADD_OR_REMOVE_ONE alone may need scores that all move the same way, which those of lengths do not.
+            if kept.relation != REPLACE_ONE:
+                raise ValueError(f"split.last must be private under {REPLACE_ONE}, got {kept}")
             pure[-1] = kept.epsilon, kept.delta
         tested = zip(np.ravel(self.tests).tolist(), np.ravel(self.deltas).tolist(), strict=True)
         return basic(Guarantee(epsilon, delta, relation) for epsilon, delta in [*pure, *tested])
