@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dpjax.core import show
+
 CELL = 1e-4  # the cell of the grid of losses that dp-accounting's accountant uses by default
 LARGEST_EPSILON = 700.0  # exp(epsilon) must stay a float64; beyond, nothing is promised here
 MOST_CELLS = 2**26  # half a GiB; of very small cells, the number would overflow
@@ -81,8 +83,8 @@ def split_masses(law: Law, interval: float) -> tuple[dict[int, float], float]:
     if not len(losses):
         return {}, infinite
     widest = float(np.abs(losses).max())
-    if widest >= MOST_CELLS * interval:
-        least = f"at least {widest / MOST_CELLS:.3g}, so that losses up to {widest:.3g} lie on a grid of 2^26 cells"
+    if widest > MOST_CELLS * interval:
+        least = f"at least {show.at_least(widest / MOST_CELLS, 3)}, so that losses up to {widest:.3g} lie on a grid of 2^26 cells"
         raise ValueError(f"interval must be {least}, got {interval}")
     points = np.floor(losses / interval).astype(np.int64)
     # The quotient may have been rounded up to the next grid point.

@@ -145,7 +145,8 @@ def choose(
     that it fails, is at most beta, whatever the records are (for learners: whatever distribution they are drawn from; for parities a
     uniform one). The candidate with the least such n is chosen. That n comes from an exact worst case over all data where one is known,
     else from a theorem with its constants. So it is an upper bound on the n* of the algorithm, for some closer than for others, and the
-    choice is by what is proved. An alpha or epsilon is the least at which that n does not exceed the given one, up to 1/256, rounded up;
+    choice is by what is proved. An alpha or epsilon is the least at which that n does not exceed the given one, up to 1/256, rounded up
+    (where n falls and rises again, as for dozens of fractions that few answers serve, it may be the end of another stretch);
     for "interior_point" an epsilon may be some hundredths above that (0.06 at most in 280 settings), as fewer worst cases are computed.
 
     **It costs no privacy**: it uses no data, only these public numbers. If n is private (ADD_OR_REMOVE_ONE), give a lower bound on it: what

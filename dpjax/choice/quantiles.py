@@ -403,18 +403,21 @@ class _Slices(_Parts):
         found, points = interior_points.best(self.question.bits, epsilon, own, self.share / self.count, steps=steps)
         return found, max(1, -(-points // 2))
 
-    def _costs(self) -> list[tuple[Any, float]]:
+    def _costs(self, fewer: int = 0) -> list[tuple[Any, float]]:
         """(the roots of what 2e, r and s divide, what their sum is divided by): for errors, and for distances if there are any."""
         epsilon = self.question.epsilon / 4
-        slices = epsilon * self.solver(epsilon)[1]
+        slices = epsilon * (self.solver(epsilon)[1] - fewer)
         drifts, room, of_count = costs(self.count, self.share, self.narrow)
         near = np.sqrt([2 * slices, drifts, of_count]), self.question.alpha
         far = np.sqrt([4 * slices, room, of_count * min(self.gap, 1.0)]), self.gap
         return [near, far] if self.count > 1 else [near]
 
     def floor(self) -> float:
-        """About the larger n of the best splits for errors and distances, by Cauchy's inequality: the square of the sum of the roots."""
-        return max(roots.sum() ** 2 / (self.question.epsilon * divisor) for roots, divisor in self._costs())
+        """About the larger n of the best splits for errors and distances, by Cauchy's inequality: the square of the sum of the roots.
+
+        m is a whole number, and what it is rounded up by is much of a slice of a few.
+        """
+        return max(roots.sum() ** 2 / (self.question.epsilon * divisor) for roots, divisor in self._costs(fewer=1))
 
     def splits(self) -> list[tuple[float, float, float]]:
         """(2e, r, s) for each of the three ways."""

@@ -111,6 +111,7 @@ class Report:
 
         Raises:
           TypeError: the report is an audit, which knows no laws.
+          ValueError: an interval out of range, or so small that the losses take more than 2^26 cells.
 
         >>> from dpjax.learners import thresholds
         >>> report = check(thresholds.exponential(bits=1, epsilon=1.0), n=2, domain=2)
@@ -228,7 +229,8 @@ def check(
     the amount by which a law fails to sum to one; a sum over K outcomes up to K 2^-53 (K 2^-24), if that is more. A delta that is no more
     than the first is shown as 0. What may be so only because a probability is no float, as at an epsilon of 700, or lost its digits in a
     difference, as 1 - sigmoid(12) does (sigmoid(-12) does not), neither holds nor is refuted. If such a difference is then multiplied, it
-    still refutes nothing, but what its last digits hide may be taken to hold. No epsilon above 36 is refuted (16 in single precision).
+    still refutes nothing, but what its last digits hide may be taken to hold. No epsilon above 36.05 is refuted (15.95 in single
+    precision).
 
     Raises:
       TypeError, ValueError: an argument out of range; too many datasets; a `pmf` that is not a law; outcomes that cannot be compared.

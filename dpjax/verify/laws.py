@@ -47,7 +47,7 @@ class Laws:
         """The delta that is certain, whatever the factor exp(epsilon) makes of the last digits.
 
         Any probability may be what 1 - p left, and so be off by the float's eps. Multiplied by others, as in the joint law of two coins, it
-        does not show that it has few digits. So beyond an epsilon of 36 (16 in single precision) nothing is certain.
+        does not show that it has few digits. So beyond an epsilon of 36.05 (15.95 in single precision) nothing is certain.
         """
         return float(sticks(self.p, self.pairs, epsilon, self.p + float(self._floats.eps)).max())
 
