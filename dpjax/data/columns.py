@@ -93,12 +93,7 @@ def _scalars(values: Any) -> Any:
     if not isinstance(values, list | tuple) or not any(issubclass(kind, ARRAYS) for kind in set(map(type, values))):
         return values
     # A masked array without axes becomes the constant that stands for a missing value.
-    return [
-        (each if isinstance(each, np.ndarray) else np.asarray(each))[()]
-        if isinstance(each, ARRAYS) and each.ndim == 0
-        else each
-        for each in values
-    ]
+    return [np.asanyarray(each)[()] if isinstance(each, ARRAYS) and each.ndim == 0 else each for each in values]
 
 
 def _loses(dtype: np.dtype, values: Any) -> bool:

@@ -126,14 +126,10 @@ def parts(
         if progress is not None and record in store:
             progress.skip(size)
         chunk = store.get_or_compute(record, functools.partial(leaves, first, size))
-        read = functools.partial(_drawn, size) if unit == "draws" else _counted
-        yield jax.tree.unflatten(structure, list(map(read, chunk, shapes)))
+        if unit == "draws":
+            chunk = [_drawn(size, leaf, shape) for leaf, shape in zip(chunk, shapes, strict=True)]
+        yield jax.tree.unflatten(structure, [np.asarray(leaf) for leaf in chunk])
         first += size
-
-
-def _counted(leaf: Any, _: jax.ShapeDtypeStruct) -> np.ndarray:
-    """Sums as read from a record."""
-    return np.asarray(leaf)
 
 
 def _drawn(size: int, leaf: Any, shape: jax.ShapeDtypeStruct) -> np.ndarray:
