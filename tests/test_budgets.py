@@ -17,6 +17,7 @@ import optax
 import pytest
 from test_verify_learners import all_samples
 
+import dpjax
 from dpjax import MultiSample, Sample
 from dpjax.accounting import ADD_OR_REMOVE_ONE, REPLACE_ONE, Guarantee, composition
 from dpjax.concepts.conjunctions import label
@@ -332,6 +333,16 @@ def test_a_mechanism_of_ones_own_serves_data_under_either_relation() -> None:
     monotone = dataclasses.replace(split, last=report_noisy_max.mechanism(epsilon=0.25, monotone=True))
     with pytest.raises(ValueError, match=r"split.last must be private under REPLACE_ONE"):
         interior_point.rec_concave(**given, promise=4.0, split=monotone)
+
+
+@pytest.mark.thorough
+def test_no_neighbours_refute_a_mechanism_of_ones_own_under_add_or_remove_one() -> None:
+    """All multisets of up to three of six points, and a point more or less."""
+    split = dataclasses.replace(Split.equal(4.0, 0.4, 2), last=report_noisy_max.mechanism(epsilon=1.0))
+    solver = interior_point.rec_concave(bits=6, epsilon=4.0, delta=0.4, promise=2.0, split=split)
+    report = dpjax.check(solver, n=3, domain=6)
+    assert report.exact and report.relation == ADD_OR_REMOVE_ONE and report.holds
+    assert report.refutes(Guarantee(0.5, 0.02, ADD_OR_REMOVE_ONE))  # negative control
 
 
 def test_what_is_proved_of_rec_concave_is_that_of_its_split() -> None:
