@@ -3,7 +3,6 @@
 import decimal
 from typing import Any
 
-import jax
 import numpy as np
 
 FEW = 8  # the most entries that are all listed
@@ -93,6 +92,8 @@ def concrete(value: Any) -> bool:
     """Whether a value is an array of known numbers: not traced, nor a PRNG key, nor a description of an array."""
     if isinstance(value, np.ndarray | np.generic):
         return True
+    import jax  # not above: rooms that do not load JAX show numbers, too
+
     known = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
     return known and not jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended) and value.is_fully_addressable
 
