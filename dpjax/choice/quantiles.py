@@ -43,6 +43,7 @@
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -94,6 +95,8 @@ WAYS = ((2, 1.0), (2, 0.25), (1, 1.0), (1, 0.25), (0, 1.0))
 NEARLY = 1.002  # noise of ranks at its own rate, of that at a small one
 LESS = 0.75  # a floor is this share of a roughly computed n
 _FEWER = 0.9  # a floor is this share of what is computed for it
+
+_Three = tuple[float, ...]  # of runs, of ranks and of N
 
 
 def permute_and_flip_ranks(bits: int, fractions: np.ndarray, epsilon: float, beta: float, good: int = 1) -> float:
@@ -483,43 +486,47 @@ class _SupportedSlices(_Parts):
         run = 0.5, epsilon, self.own * SAFE
         return least_m_of_run(self.question.bits, run, self.share / self.count)
 
-    def ways(self) -> list[tuple[float, float, int, list[list[float]]]]:
-        """(about the least n of any split, about that of these, chains, splits among runs, ranks and N) for each way.
+    def ways(self) -> list[tuple[float, float, int, list[_Three]]]:
+        """(about the least n of any split, about that of these, chains, splits) for each way.
 
         UnavailableError if none leaves the noise of ranks a rate at which it can be drawn.
         """
         holdable(self.own * SAFE)
         epsilon, alpha, gap = self.question.epsilon / 2, self.question.alpha, self.gap
         run, found = epsilon * self.least_m(epsilon), []
+        near: _Three
+        far: _Three
         for number, power in WAYS:
             chains, noise, room = _of_noise(self.fractions, number, self.share, self.narrow, power)
-            # Roots of what epsilons divide, as by Cauchy's inequality; for distances with a margin of m/4, and its price.
+            # What epsilons divide, as by Cauchy's inequality; for distances with a margin of m/4, and its price.
             if chains.released:
                 of_count = miscount(self.share, 1.0)
-                near, far = np.sqrt([run, noise, of_count]), np.sqrt([2.5 * run, room, of_count * gap])
+                near, far = (run, noise, of_count), (2.5 * run, room, of_count * gap)
             else:
                 counted = power * gap / chains.cost
                 near, far = _with_count(run, noise, counted), _with_count(2.5 * run, room, counted)
+            between = tuple(map(math.sqrt, map(operator.mul, near, far)))
             least = least_rate(self.count) * STEP * chains.cost
-            splits = [self._split(roots, least) for roots in (near, far, np.sqrt(near * far))]
-            if all(splits):
+            splits = [self._split(costs, least) for costs in (near, far, between)]
+            if all(count >= SMALLEST_RATE for _, _, count in splits):
                 # Each of the first two is the best for its own, so no split takes fewer than both.
-                of_each = np.stack([near**2 / alpha, far**2 / gap]) @ (1 / np.array(splits)).T
-                at_least = max(of_each[0, 0], of_each[1, 1])
-                found.append((float(at_least), float(of_each.max(axis=0).min()), number, splits))
+                of_each = [(_shared(near, split) / alpha, _shared(far, split) / gap) for split in splits]
+                found.append((max(of_each[0][0], of_each[1][1]), min(map(max, of_each)), number, splits))
         if not found:
             raise UnavailableError("needs a larger epsilon for the noise of so many ranks")
         return found
 
-    def _split(self, roots: Any, least: float) -> list[float]:
-        """The epsilons in proportion to the roots, but for ranks at least the given one; empty if that leaves too little for the rest."""
+    def _split(self, costs: _Three, least: float) -> _Three:
+        """The epsilons in proportion to the roots of costs, but for ranks at least the given one."""
         total = self.question.epsilon * SAFE
-        run, ranks, count = (total * roots / roots.sum()).tolist()
+        roots = [math.sqrt(cost) for cost in costs]
+        whole = sum(roots)
+        run, ranks, count = (total * root / whole for root in roots)
         if ranks < least:
             ranks = least / SAFE
             left = max(total - ranks, 0.0) / (run + count)
             run, count = run * left, count * left
-        return [run, ranks, count] if count >= SMALLEST_RATE else []
+        return run, ranks, count
 
     def floor(self) -> float:
         return min(way[0] for way in self.ways())
@@ -562,10 +569,14 @@ def _of_noise(
     return chains, noise, room
 
 
-def _with_count(run: float, ranks: float, share: float) -> Any:
-    """Roots of what the epsilons of runs, of ranks and of N divide, where that of N is a share of that of ranks."""
-    both = math.sqrt(ranks * (1 + share))
-    return np.array([math.sqrt(run), both / (1 + share), both * share / (1 + share)])
+def _with_count(run: float, ranks: float, share: float) -> _Three:
+    """What the epsilons of runs, of ranks and of N divide, where the root of that of N is a share of the root of that of ranks."""
+    return run, ranks / (1 + share), ranks / (1 + share) * share**2
+
+
+def _shared(costs: _Three, epsilons: _Three) -> float:
+    """The sum of what each epsilon divides."""
+    return sum(map(operator.truediv, costs, epsilons))
 
 
 def supported_slices(question: Question) -> Offer:
