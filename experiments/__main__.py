@@ -92,7 +92,7 @@ def _check(options: argparse.Namespace) -> int:
         seed = arguments.integer("--seed", seed, at_least=0, at_most=2**32 - 1)
     out = pathlib.Path(options.out or f"figures/{runner.title(options.name)}")
     found = checking.check(options.name, out=out, seed=seed, cells=options.cells)
-    wrong = [each for each in found if each.verdict in ("differs", "missing")]
+    wrong = [each for each in found if each.verdict in checking.WRONG]
     print(*wrong, f"{options.name}: {checking.summary(found)} (--seed {seed})", sep="\n")
     return 1 if wrong else 0
 

@@ -9,6 +9,7 @@ in memory, and every row that it gives is compared with the row of the same pane
 | agrees | another value, but the two intervals overlap: which random numbers a cell gets may depend on the cells before it |
 | differs | neither |
 | missing | the figure has no such row |
+| gone | the figure's row is not measured any more; seen only where no list was cut down, since other cells have other rows |
 
 Audits of `learned` may differ on another processor: which event is learned, or chosen among equally good ones, depends on last digits.
 """
@@ -29,25 +30,27 @@ from experiments import records, runner, settings
 from experiments.refusals import Refused, refusing
 
 RTOL = 1e-3
-VERDICTS = ("same", "agrees", "differs", "missing")
+VERDICTS = ("same", "agrees", "differs", "missing", "gone")
+WRONG = VERDICTS[2:]
 
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """A row measured again.
+    """A row measured again, or not any more.
 
     Attributes:
-        row: as measured now.
+        row: as measured now; None if it is not.
         before: the row of the figure at the same panel, series and x, with the nearest value; None if there is none.
         verdict: one of `VERDICTS`.
     """
 
-    row: records.Row
+    row: records.Row | None
     before: records.Row | None
     verdict: str
 
     def __str__(self) -> str:
-        place = f"{self.verdict}: {self.row.panel}, {self.row.series}, x = {self.row.x:g}: "
+        of = self.row or self.before
+        place = f"{self.verdict}: {of.panel}, {of.series}, x = {of.x:g}: " if of else ""
         return place + f"{_shown(self.before)} in the figure, {_shown(self.row)} now"
 
 
@@ -61,7 +64,7 @@ def check(name: str, *, out: pathlib.Path, seed: int, cells: int = 1) -> list[Co
         cells: how many elements are kept of each list of cells.
 
     Returns:
-        The rows measured again, in the order of the experiment.
+        The rows measured again, in the order of the experiment; then those that are gone.
 
     Raises:
         Refused: an experiment that times this machine; no such figure, or one whose settings have other keys than today's; cells < 1;
@@ -83,7 +86,8 @@ def check(name: str, *, out: pathlib.Path, seed: int, cells: int = 1) -> list[Co
     if not measured:
         rule = "must give numbers for the cells drawn, got none: nothing was compared"
         raise Refused(f"{name} {rule}; draw others (--seed), or more (--cells)")
-    return compared(measured, rows)
+    found = compared(measured, rows)
+    return found if fewer != chosen else [*found, *gone(measured, rows)]
 
 
 def thinned(chosen: settings.Settings, cells: Sequence[str], draw: random.Random, kept: int = 1) -> dict[str, Any]:
@@ -116,6 +120,12 @@ def compared(rows: Iterable[records.Row], figure: Iterable[records.Row]) -> list
     return found
 
 
+def gone(rows: Iterable[records.Row], figure: Iterable[records.Row]) -> list[Compared]:
+    """The rows of the figure at whose panel, series and x nothing is measured any more."""
+    there = {(row.panel, row.series, row.x) for row in rows}
+    return [Compared(None, row, "gone") for row in figure if (row.panel, row.series, row.x) not in there]
+
+
 def summary(found: Sequence[Compared]) -> str:
     """The number of rows with each verdict.
 
@@ -125,7 +135,7 @@ def summary(found: Sequence[Compared]) -> str:
     """
     counts = collections.Counter(each.verdict for each in found)
     parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-    return f"{len(found)} numbers measured again: {parts or 'none'}"
+    return f"{sum(each.row is not None for each in found)} numbers measured again: {parts or 'none'}"
 
 
 def _verdict(row: records.Row, before: records.Row | None) -> str:

@@ -66,7 +66,17 @@ def test_changed_code_is_seen(own, capsys):
     assert status == 1
     assert "differs: squares, one, x = 4: 32 in the figure, 32.4467 now" in lines
     assert "missing: noisy, two, x = 4: nothing in the figure, 8 [4, 9] now" in lines
-    assert "3 differs, 4 missing" in lines[-1]  # the square of one is the same
+    assert "gone: noisy, one, x = 4: 8 [4, 9] in the figure, nothing now" in lines
+    # The square of one and the key are the same.
+    assert "9 numbers measured again: 2 same, 3 differs, 4 missing, 4 gone" in lines[-1]
+
+
+def test_what_is_no_longer_measured_is_seen_where_all_is_measured(own, capsys):
+    (own.parents[1] / "own.py").write_text(OWN.replace("squares + noisy", "squares"))
+    status, lines = said(capsys, "--cells", "4")
+    assert status == 1 and "5 numbers measured again: 5 same, 4 gone" in lines[-1]
+    status, lines = said(capsys, "--cells", "3")  # other cells might have had these rows
+    assert status == 0 and "4 numbers measured again: 4 same (" in lines[-1]
 
 
 def test_what_cannot_be_checked_is_refused(own, capsys):
